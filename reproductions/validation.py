@@ -24,7 +24,7 @@ from ipseval.evaluation import evaluate_ranks
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import baselines, rank_positives
 from ipseval.validation import Validation, default_propensities, validate
-from ipseval.validation._collected import RANDOM_SAMPLE
+from ipseval.validation._accumulator import RANDOM_SAMPLE
 from ipseval.validation.datasets import CARDS, BanditStudy, load_coat, load_open_bandit
 from ipseval.validation.simulation import World
 from ipseval.validation.validation_study import ESTIMATORS, METRICS

@@ -24,8 +24,8 @@ from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.adapters import adapt
 from ipseval.utils.types import FloatArray, IntArray, TieChoice
+from ipseval.validation._accumulator import Collected
 from ipseval.validation._calibration import seeded
-from ipseval.validation._collected import Collected
 from ipseval.validation._criteria import user_weights
 from ipseval.validation._population import Compared, choose, liked_pairs, rank_beside, shown_outside
 from ipseval.validation.datasets import RandomExposureStudy
@@ -224,8 +224,8 @@ class _Keeping(Collected):
 
     fitted: dict[str, Propensity]
 
-    def _fitted(self, label: str, *rest: Any) -> Propensity:
-        self.fitted = {**getattr(self, "fitted", {}), label: super()._fitted(label, *rest)}
+    def _fit_propensity(self, label: str, *rest: Any) -> Propensity:
+        self.fitted = {**getattr(self, "fitted", {}), label: super()._fit_propensity(label, *rest)}
         return self.fitted[label]
 
 

@@ -1,7 +1,7 @@
-"""Gates: whether a candidate is worse than the incumbent, and whether the gate could have seen it.
+"""Gates: decide whether a candidate is worse than the incumbent, and report the smallest detectable loss.
 
-An incumbent is kept as a saved evaluation (`evaluation.save(path, ranks=False)`). It states its data, options
-and metric definitions; results that differ in these are not compared.
+An incumbent is stored as a saved evaluation (`evaluation.save(path, ranks=False)`), which records its data,
+options and metric definitions. Results that differ in these are not compared.
 """
 
 from __future__ import annotations

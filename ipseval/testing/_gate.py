@@ -1,4 +1,4 @@
-"""gate(): one decision on a candidate beside the incumbent, with what it could have seen."""
+"""gate(): one decision on a candidate compared with the incumbent, with the smallest loss it could detect."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError, UnknownNameError
+from ipseval.estimators import Estimate
 from ipseval.estimators.labels import resolve_estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.differences import EvaluationDiff
@@ -31,41 +32,47 @@ from ipseval.utils.peer_names import suggest_replacement
 
 Outcome: TypeAlias = Literal["better", "not worse", "worse", "suspicious", "cannot tell"]
 EXIT_CODES: dict[Outcome, int] = {"better": 0, "not worse": 0, "worse": 1, "suspicious": 3, "cannot tell": 4}
-LENIENT: dict[Outcome, int] = {**EXIT_CODES, "cannot tell": 0}
-RELEVANT = 0.2  # without a margin, a loss of this share of the incumbent's value must be excluded
+LENIENT_EXIT_CODES: dict[Outcome, int] = {**EXIT_CODES, "cannot tell": 0}
+DEFAULT_RELEVANT_SHARE = 0.2  # of the incumbent's value: without a margin, such a loss must be excluded
 FEW_USERS = "too few users"
+HASH_LENGTH = 64  # hexadecimal digits of a SHA-256 hash
+N_HASH_DIGITS_SHOWN = 12
+NAME_OPTIONS = ("candidate", "incumbent", "metric", "estimator")
+GATE_OPTIONS = (*NAME_OPTIONS, "margin", "weeks", "suspicious", "strict", "confidence_level")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gate(Result):
-    """The decision on a candidate beside the incumbent: Δ = new − old, paired by user.
+    """Decision on a candidate compared with the incumbent: Δ = new − old, paired by user.
 
     Attributes
     ----------
     outcome : {"better", "not worse", "worse", "suspicious", "cannot tell"}
     candidate, incumbent, metric, estimator : str
     old, new : float
+        Estimates of the incumbent and of the candidate.
     std_error : float
-        Of the difference.
+        Standard error of the difference.
     low, high : float
-        Bounds of Δ. Each errs with probability (1 − confidence_level)/weeks.
+        Bounds of Δ. The error probability of each is (1 − confidence_level)/weeks.
     smallest_visible_loss : float
-        The true loss that would be called "worse" with probability .8, rounded up to two digits; NaN with too
-        few users to say.
+        The true loss that would be called "worse" with probability 0.8, rounded up to two digits; NaN when
+        there are too few users to compute it.
     n_users : int
     margin, relevant_loss : float
-        Losses >= 0, in the unit of the metric: up to the margin they are tolerated, and unless the relevant
+        Losses >= 0, in the unit of the metric. Losses up to the margin are tolerated. Unless the relevant
         loss is excluded, the gate cannot tell.
     weeks : int
+        Number of decisions that share one probability of a false alarm.
     confidence_level : float
     strict : bool
         Whether "cannot tell" fails.
     reason : str
-        Why it cannot tell.
+        Reason why the gate cannot tell, or "".
     record : dict
         Versions, options and hash of the data of the candidate's evaluation.
     diff : EvaluationDiff
-        All estimates of both, for information.
+        All estimates of both recommenders, for information.
     """
 
     outcome: Outcome
@@ -91,81 +98,118 @@ class Gate(Result):
 
     @property
     def difference(self) -> float:
-        """Return new − old."""
+        """Difference new − old."""
         return self.new - self.old
 
     @property
     def names(self) -> str:
-        """The candidate, and the incumbent where it has another name."""
-        return self.candidate + f" (was {self.incumbent})" * (self.incumbent != self.candidate)
+        """Name of the candidate, followed by the name of the incumbent where it differs."""
+        if self.incumbent == self.candidate:
+            return self.candidate
+        return f"{self.candidate} (was {self.incumbent})"
 
     @property
     def passed(self) -> bool:
-        """Whether the candidate may take the place of the incumbent."""
+        """Whether the candidate may replace the incumbent."""
         return not self.exit_code
 
     @property
     def exit_code(self) -> int:
-        """0: better, or not shown to be worse. 1: worse. 3: suspiciously better. 4: cannot tell, strictly."""
-        return (EXIT_CODES if self.strict else LENIENT)[self.outcome]
+        """Exit code: 0 better, or not shown to be worse; 1 worse; 3 suspiciously better; 4 cannot tell.
+
+        With `strict=False`, "cannot tell" has the exit code 0.
+        """
+        codes = EXIT_CODES if self.strict else LENIENT_EXIT_CODES
+        return codes[self.outcome]
 
     @property
     def verdict(self) -> str:
-        """The decision in one line."""
-        by = f"by {self.metric} ({self.estimator})"
-        unseen = unseen_below(self.smallest_visible_loss, self.old)
-        differs = self.low != 0 or self.high != 0
-        words: dict[Outcome, str] = {
-            "worse": f"WORSE {by}",
-            "suspicious": f"suspiciously better {by}: look for leakage",
-            "better": f"better {by}",
-            "cannot tell": f"cannot tell {by}: {self.reason}"
-            + (f"; {unseen}" if self.reason == FEW_USERS else ""),
-            "not worse": f"not shown to be worse {by}"
-            + (f"; {unseen}" if differs else ": every user has the same value"),
-        }
-        return words[self.outcome]
+        """Decision in one line."""
+        criterion = f"by {self.metric} ({self.estimator})"
+        undetected = describe_undetected_loss(self.smallest_visible_loss, self.old)
+        if self.outcome == "worse":
+            return f"WORSE {criterion}"
+        if self.outcome == "suspicious":
+            return f"suspiciously better {criterion}: look for leakage"
+        if self.outcome == "better":
+            return f"better {criterion}"
+        if self.outcome == "cannot tell":
+            if self.reason == FEW_USERS:
+                return f"cannot tell {criterion}: {self.reason}; {undetected}"
+            return f"cannot tell {criterion}: {self.reason}"
+        if self.low == 0 and self.high == 0:
+            return f"not shown to be worse {criterion}: every user has the same value"
+        return f"not shown to be worse {criterion}; {undetected}"
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The rows of `diff.frame`, and `decides`: whether the decision rests on this one."""
+        """Rows of `diff.frame`, with the column `decides`: whether the decision is based on this row."""
         frame = self.diff.frame
         return frame.assign(decides=(frame["metric"] == self.metric) & (frame["estimator"] == self.estimator))
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: what decides, each other difference for information, and the decision."""
-        whole = self.diff.tables(digits=digits, page=page)
-        bounds = f"[{self._signed(self.low)}, {self._signed(self.high)}]"
+        """Return the report: the estimates that decide, all differences for information, and the decision."""
+        diff_tables = self.diff.tables(digits=digits, page=page)
+        bounds = f"[{self._format_signed(self.low)}, {self._format_signed(self.high)}]"
         summary = (
-            f"{self.names} by {self.metric} ({self.estimator}): {self._at(self.old)} -> "
-            f"{self._at(self.new)}, difference {self._signed(self.difference)} {bounds}, "
+            f"{self.names} by {self.metric} ({self.estimator}): {self._format_value(self.old)} -> "
+            f"{self._format_value(self.new)}, difference {self._format_signed(self.difference)} {bounds}, "
             f"{self.n_users:,} users",
-            f"False alarms: at most {1 - self.confidence_level:.2g} {said_of(self.weeks)}. Smallest visible "
-            f"loss, with 80% power: {shown(self.smallest_visible_loss)}. Tolerated: {self.margin:.2g}.",
+            f"False alarms: at most {1 - self.confidence_level:.2g} {describe_season(self.weeks)}. Smallest "
+            f"visible loss, with 80% power: {format_loss(self.smallest_visible_loss)}. Tolerated: "
+            f"{self.margin:.2g}.",
         )
-        note = Notes((f"Differences below are information, each by a test of its own: {whole.summary[0]}.",))
-        parts = (note, *whole.parts)
-        return Tables(
-            summary,
-            parts if page else (*parts, self.verdict),
-            title="Gate" if page else "",
-            warnings=whole.warnings,
-            verdict=(Remark("Verdict", (self.verdict,)),) if page else (),
+        note = Notes(
+            (f"Differences below are information, each by a test of its own: {diff_tables.summary[0]}.",)
         )
+        parts = (note, *diff_tables.parts)
+        if page:
+            return Tables(
+                summary,
+                parts,
+                title="Gate",
+                warnings=diff_tables.warnings,
+                verdict=(Remark("Verdict", (self.verdict,)),),
+            )
+        return Tables(summary, (*parts, self.verdict), warnings=diff_tables.warnings)
 
-    def _at(self, value: float) -> str:
-        return fixed(value, decimals([self.high - self.low]) + 1)
+    @property
+    def _n_decimals(self) -> int:
+        """Number of decimals that suits the width of the interval."""
+        return decimals([self.high - self.low]) + 1
 
-    def _signed(self, value: float) -> str:
-        return "0" if value == 0 else signed_at(value, decimals([self.high - self.low]) + 1)
+    def _format_value(self, value: float) -> str:
+        """Format an estimate with the decimals of the interval."""
+        return fixed(value, self._n_decimals)
+
+    def _format_signed(self, value: float) -> str:
+        """Format a difference with its sign and the decimals of the interval."""
+        if value == 0:
+            return "0"
+        return signed_at(value, self._n_decimals)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the decision, its numbers and all differences as JSON; NaN becomes null."""
-        names = [one for one in type(self).__dataclass_fields__ if one not in ("record", "diff")]
+        """Return the decision, its numbers and all differences as JSON; NaN becomes null.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write; its path is returned then.
+
+        Returns
+        -------
+        str
+            The JSON text, or the path of the file.
+        """
+        fields = [name for name in type(self).__dataclass_fields__ if name not in ("record", "diff")]
+        record: dict[str, Any] = {}
+        for name in (*fields, "difference", "verdict", "passed", "exit_code"):
+            value = getattr(self, name)
+            is_nan = value != value
+            record[name] = None if is_nan else value
         frame = self.frame.astype(object).where(self.frame.notna(), None)
-        values = {one: getattr(self, one) for one in (*names, "difference", "verdict", "passed", "exit_code")}
-        numbers = {name: None if value != value else value for name, value in values.items()}
-        record = numbers | {"record": self.record, "differences": frame.to_dict(orient="records")}
+        record["record"] = self.record
+        record["differences"] = frame.to_dict(orient="records")
         return deliver(json.dumps(record, indent=2), path)
 
 
@@ -183,41 +227,57 @@ def gate(
     strict: bool = True,
     confidence_level: float = 0.95,
 ) -> Gate:
-    """Return whether a candidate is worse than the incumbent, and which loss could have been seen.
+    """Decide whether a candidate is worse than the incumbent, and report the smallest loss it could detect.
 
-    Worse: the whole interval of Δ = new − old lies below −margin. Better: above 0. Suspicious: above 0, and Δ
-    is more than `suspicious` times what the incumbent has, or what it lacks to 1 if that is less. Not worse:
-    the interval excludes the relevant loss, and a loss of less than all could have been seen. Else the gate
-    cannot tell.
+    The decision is "worse" when the whole interval of Δ = new − old lies below −margin, and "better" when it
+    lies above 0. It is "suspicious" instead of "better" when Δ is also more than `suspicious` times the
+    incumbent's value, or `suspicious` times its distance to 1 if that is less. It is "not worse" when the
+    interval excludes the relevant loss and the smallest loss that could be detected is not larger than the
+    incumbent's value. In all other cases the gate cannot tell.
 
     Parameters
     ----------
-    new, old : Evaluation
-        That of the candidate and that of the incumbent, as they are or loaded; None: one holds both.
+    new : Evaluation
+        Evaluation of the candidate, computed or loaded.
+    old : Evaluation, optional
+        Evaluation of the incumbent. Default: `new` contains both recommenders.
     candidate, incumbent : str, optional
-        Names. Default: the only recommender that both have, or the only one of each.
-    metric : label, optional
-        Default: the first that keeps a claim after weighting, as in the verdict.
-    estimator : label, optional
-        Default: the weighted one where its propensity was measured and its weights are neither thin nor
-        unreliable, else the plain average. Weights that were not measured and contradict it: cannot tell.
+        Names of the recommenders. Default: the only recommender that both evaluations contain, or the only
+        one of each.
+    metric : str, optional
+        Label. Default: the first metric that has a guarantee after weighting, as in the verdict.
+    estimator : str, optional
+        Label. Default: the weighted estimator if its propensities were measured and its weights are
+        reliable and have a sufficient effective sample size, else AOA. Where weights that were not measured
+        contradict AOA, the gate cannot tell.
     margin : float, optional
-        Loss >= 0 that is tolerated, and that must be excluded. None: no loss is tolerated, and one of a fifth
-        of the incumbent's value must be excluded.
-    weeks : int
-        How many decisions share one probability of a false alarm, by Bonferroni's inequality.
-    suspicious : float
-        An improvement of this share is implausible.
-    strict : bool
+        Loss >= 0 that is tolerated, and that must be excluded. Default: no loss is tolerated, and a loss of a
+        fifth of the incumbent's value must be excluded.
+    weeks : int, default 26
+        Number of decisions that share one probability of a false alarm, by Bonferroni's inequality.
+    suspicious : float, default 0.5
+        Share from which an improvement is implausible.
+    strict : bool, default True
         Whether "cannot tell" fails.
-    confidence_level : float
+    confidence_level : float, default 0.95
         1 − the probability that one of `weeks` equally good candidates is called worse.
+
+    Returns
+    -------
+    Gate
+        The outcome with its interval, its exit code and a report.
 
     Raises
     ------
     InputError
-        When data, options or the definition of the metric differ, an estimate is missing or undefined, or it
-        is not clear who the candidate is.
+        When data, options or the definition of the metric differ, an estimate is missing or undefined, or
+        the names of the candidate and the incumbent are ambiguous.
+
+    See Also
+    --------
+    assert_not_worse : Use the decision in a test.
+    history : The gates of several weeks.
+    preflight : Check that the gate rejects candidates that are worse.
     """
     check_gate_options(
         {
@@ -232,50 +292,111 @@ def gate(
             "confidence_level": confidence_level,
         }
     )
-    old = new if old is None else old
-    pair = _named(new, old, candidate, incumbent)
+    if old is None:
+        old = new
+    candidate, incumbent = _resolve_pair(new, old, candidate, incumbent)
     level = (1 - confidence_level) / weeks
-    verdict = _verdict(new, old, metric)
-    metric, estimator, chosen = verdict.metric, _estimator(verdict, estimator, new), estimator is not None
+    verdict = _choose_verdict(new, old, metric)
+    metric = verdict.metric
+    is_estimator_named = estimator is not None
+    estimator = _choose_estimator(verdict, estimator, new)
     _check_comparable(new, old, metric, estimator)
-    keys = [(name, metric, estimator) for name in pair]
-    first, second = new.estimate(*keys[0]), old.estimate(*keys[1])
-    for name, key, each in (("new", keys[0], first), ("old", keys[1], second)):
-        if not np.isfinite([each.value, each.standard_error]).all():
-            raise InputError(f"{key} of the {name} result is undefined, or has no standard error.")
-    found = Difference.of(first, second)
-    relevant = RELEVANT * abs(second.value) if margin is None else margin
-    margin = 0.0 if margin is None else relevant
-    low, high = found.bounds(level)
-    smallest = rounded_up(found.smallest_visible(level, margin))
-    lacking = 1 - second.value if second.value < 1 else second.value
-    implausible = found.gap > suspicious * min(second.value, lacking)
+    new_estimate = _get_defined_estimate("new", new, (candidate, metric, estimator))
+    old_estimate = _get_defined_estimate("old", old, (incumbent, metric, estimator))
+
+    difference = Difference.from_estimates(new_estimate, old_estimate)
+    if margin is None:
+        tolerated_loss = 0.0
+        relevant_loss = DEFAULT_RELEVANT_SHARE * abs(old_estimate.value)
+    else:
+        tolerated_loss = margin
+        relevant_loss = margin
+    low, high = difference.bounds(level)
+    smallest_loss = round_up_loss(difference.smallest_visible(level, tolerated_loss))
+
+    reason = new_estimate.flag or old_estimate.flag
+    if not reason and not is_estimator_named:
+        reason = _describe_contradiction(verdict, new, old, (candidate, incumbent), low, high, level)
     outcome: Outcome = "cannot tell"
-    reason = (
-        first.flag or second.flag or ("" if chosen else _against(verdict, new, old, pair, low, high, level))
-    )
-    seen = low == high == 0 or (smallest <= second.value and not implausible)
     if not reason:
-        if high < -margin:
-            outcome = "worse"
-        elif low > 0:
-            outcome = "suspicious" if implausible else "better"
-        elif low >= -relevant and first.value > 0 and seen:
-            outcome = "not worse"
-        else:
+        outcome = _decide(
+            new_value=new_estimate.value,
+            old_value=old_estimate.value,
+            low=low,
+            high=high,
+            margin=tolerated_loss,
+            relevant_loss=relevant_loss,
+            smallest_loss=smallest_loss,
+            is_implausible=_is_implausible(difference.value, old_estimate.value, suspicious),
+        )
+        if outcome == "cannot tell":
             reason = FEW_USERS
+
+    diff = new.diff(old, models={candidate: incumbent})
     return Gate(
-        outcome, *pair, metric, estimator, second.value, first.value, found.std_error, low, high,
-        smallest, found.n_users, margin, relevant, weeks, confidence_level, strict,
-        reason, {name: str(value) for name, value in new._record.items()},
-        replace(new.diff(old, models={pair[0]: pair[1]}), only_new=(), only_old=()),
-    )  # fmt: skip
+        outcome=outcome,
+        candidate=candidate,
+        incumbent=incumbent,
+        metric=metric,
+        estimator=estimator,
+        old=old_estimate.value,
+        new=new_estimate.value,
+        std_error=difference.std_error,
+        low=low,
+        high=high,
+        smallest_visible_loss=smallest_loss,
+        n_users=difference.n_users,
+        margin=tolerated_loss,
+        relevant_loss=relevant_loss,
+        weeks=weeks,
+        confidence_level=confidence_level,
+        strict=strict,
+        reason=reason,
+        record={name: str(value) for name, value in new._record.items()},
+        diff=replace(diff, only_new=(), only_old=()),
+    )
 
 
-GATE_OPTIONS = (
-    *("candidate", "incumbent", "metric", "estimator"),
-    *("margin", "weeks", "suspicious", "strict", "confidence_level"),
-)
+def _get_defined_estimate(role: str, evaluation: Evaluation, key: tuple[str, str, str]) -> Estimate:
+    """Return one estimate; raise `InputError` unless it and its standard error are finite."""
+    estimate = evaluation.estimate(*key)
+    if not np.isfinite([estimate.value, estimate.standard_error]).all():
+        raise InputError(f"{key} of the {role} result is undefined, or has no standard error.")
+    return estimate
+
+
+def _is_implausible(difference: float, old_value: float, suspicious: float) -> bool:
+    """Return whether an improvement is larger than the share `suspicious` of the incumbent's value allows.
+
+    For a value below 1, the distance to 1 counts instead where it is less than the value.
+    """
+    reference = old_value
+    if old_value < 1:
+        reference = min(old_value, 1 - old_value)
+    return difference > suspicious * reference
+
+
+def _decide(
+    *,
+    new_value: float,
+    old_value: float,
+    low: float,
+    high: float,
+    margin: float,
+    relevant_loss: float,
+    smallest_loss: float,
+    is_implausible: bool,
+) -> Outcome:
+    """Return the decision from the bounds of the difference and the smallest loss that could be detected."""
+    if high < -margin:
+        return "worse"
+    if low > 0:
+        return "suspicious" if is_implausible else "better"
+    is_equal = low == high == 0
+    could_detect_loss = smallest_loss <= old_value and not is_implausible
+    if low >= -relevant_loss and new_value > 0 and (is_equal or could_detect_loss):
+        return "not worse"
+    return "cannot tell"
 
 
 def check_gate_options(options: Mapping[str, Any]) -> None:
@@ -293,7 +414,7 @@ def check_gate_options(options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in GATE_OPTIONS:
             raise UnknownNameError("option", name, GATE_OPTIONS, suggest_replacement(name))
-    for name in ("candidate", "incumbent", "metric", "estimator"):
+    for name in NAME_OPTIONS:
         check_type(name, options.get(name), (str, type(None)))
     if options.get("margin") is not None:
         check_real("margin, the loss that is tolerated,", options["margin"], low=0.0, low_open=False)
@@ -313,33 +434,40 @@ def _check_has_model(role: str, name: str | None, evaluation: Evaluation) -> Non
         raise UnknownNameError(f"{role}:", name, evaluation.models)
 
 
-def _named(new: Evaluation, old: Evaluation, candidate: str | None, incumbent: str | None) -> tuple[str, str]:
-    """Return the names of candidate and incumbent."""
-    for one in (new, old):
-        if not isinstance(one, Evaluation):
-            raise InputError(f"a gate takes evaluations; got {type(one).__name__}.")
+def _resolve_pair(
+    new: Evaluation, old: Evaluation, candidate: str | None, incumbent: str | None
+) -> tuple[str, str]:
+    """Return the names of the candidate and the incumbent; raise `InputError` where they are ambiguous."""
+    for evaluation in (new, old):
+        if not isinstance(evaluation, Evaluation):
+            raise InputError(f"new and old must be evaluations; got {type(evaluation).__name__}.")
     _check_has_model("candidate", candidate, new)
     _check_has_model("incumbent", incumbent, old)
-    first, second = [candidate] if candidate else new.models, [incumbent] if incumbent else old.models
-    if new is old and len(new.models) == 2 and first != second:
-        first = [one for one in first if [one] != second]
-        second = [one for one in second if [one] != first]
-    shared = [one for one in first if one in second]
-    first, second = (shared, shared) if len(shared) == 1 and new is not old else (first, second)
-    try:
-        (name,), (other,) = first, second
-    except ValueError:
+    new_names = [candidate] if candidate else new.models
+    old_names = [incumbent] if incumbent else old.models
+    if new is old and len(new.models) == 2 and new_names != old_names:
+        # One of two recommenders is named, so the other role belongs to the other recommender.
+        new_names = [name for name in new_names if [name] != old_names]
+        old_names = [name for name in old_names if [name] != new_names]
+    elif new is not old:
+        common_names = [name for name in new_names if name in old_names]
+        if len(common_names) == 1:
+            new_names = common_names
+            old_names = common_names
+    if len(new_names) != 1 or len(old_names) != 1:
         raise InputError(
-            f"name candidate= and incumbent=: the new result has {', '.join(first)}, the old one "
-            f"{', '.join(second)}."
-        ) from None
-    if new is old and name == other:
-        raise InputError(f"{name} is candidate and incumbent of the same result; name two recommenders.")
-    return name, other
+            f"name candidate= and incumbent=: the new result has {', '.join(new_names)}, the old one "
+            f"{', '.join(old_names)}."
+        )
+    if new is old and new_names == old_names:
+        raise InputError(
+            f"{new_names[0]} is candidate and incumbent of the same result; name two recommenders."
+        )
+    return new_names[0], old_names[0]
 
 
-def _verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Verdict:
-    """Return the incumbent's verdict by the metric that decides."""
+def _choose_verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Verdict:
+    """Return the incumbent's verdict for the metric that decides."""
     verdicts = [verdict for verdict in old.verdicts if verdict.metric in new.metrics]
     if metric is not None:
         label = find_label(metric, old.metrics, parse_metric)
@@ -353,19 +481,22 @@ def _verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Verdict:
     return choose_headline(verdicts)
 
 
-def _estimator(verdict: Verdict, estimator: str | None, new: Evaluation) -> str:
+def _choose_estimator(verdict: Verdict, estimator: str | None, new: Evaluation) -> str:
     """Return the estimator that decides: weights that are known by design and sufficient, else AOA."""
     if estimator is not None:
         return find_label(estimator, new.estimators, resolve_estimator)
-    return verdict.weighted if _weights_decide(verdict) else verdict.unweighted or verdict.weighted
+    if _weights_decide(verdict) or not verdict.unweighted:
+        return verdict.weighted
+    return verdict.unweighted
 
 
 def _weights_decide(verdict: Verdict) -> bool:
+    """Return whether the propensities are known by design and the weights are sufficient."""
     support = verdict.support
     return support is not None and support.basis == "design" and support.quality == "sufficient"
 
 
-def _against(
+def _describe_contradiction(
     verdict: Verdict,
     new: Evaluation,
     old: Evaluation,
@@ -374,87 +505,141 @@ def _against(
     high: float,
     level: float,
 ) -> str:
-    """Return that the weights contradict AOA, which decides; "" where they do not."""
+    """Return that the weights contradict the decision by AOA; "" where they do not."""
     support = verdict.support
     if support is None or _weights_decide(verdict):
         return ""
     if support.basis == "assumed" and support.quality == "sufficient":
-        return ""  # an assumption contradicts nothing
+        return ""  # weights that are only assumed contradict nothing
     label = verdict.weighted
-    if label in new.estimators and not _differing(new, old, verdict.metric, label):
-        candidate, incumbent = ((name, verdict.metric, label) for name in pair)
-        weighted = Difference.of(new.estimate(*candidate), old.estimate(*incumbent))
+    if label in new.estimators and not _find_changes(new, old, verdict.metric, label):
+        candidate, incumbent = pair
+        weighted = Difference.from_estimates(
+            new.estimate(candidate, verdict.metric, label), old.estimate(incumbent, verdict.metric, label)
+        )
+        has_opposite_sign = weighted.value < 0 < low or weighted.value > 0 > high
         upper_bound = weighted.bounds(level)[1]
-        opposed = weighted.gap < 0 < low or weighted.gap > 0 > high
-        contradicts = opposed or upper_bound < 0 <= high
+        contradicts = has_opposite_sign or upper_bound < 0 <= high
     else:
-        first = verdict.first_by_weights
-        contradicts = new is old and ((first == pair[0] and high < 0) or (first == pair[1] and low > 0))
-    return f"AOA and SNIPS ({describe_assumption(support)}) contradict each other" if contradicts else ""
+        contradicts = new is old and _has_opposite_leader(verdict, pair, low, high)
+    if not contradicts:
+        return ""
+    return f"AOA and SNIPS ({describe_assumption(support)}) contradict each other"
 
 
-def same_quantity(new: Evaluation, old: Evaluation, metric: str, estimator: str | None) -> list[str]:
-    """Return the estimators by which two results can be compared: the one that is named, or all of both."""
+def _has_opposite_leader(verdict: Verdict, pair: tuple[str, str], low: float, high: float) -> bool:
+    """Return whether the weights rank the recommender first that the bounds show to be worse."""
+    candidate, incumbent = pair
+    leader = verdict.first_by_weights
+    return (leader == candidate and high < 0) or (leader == incumbent and low > 0)
+
+
+def find_comparable_estimators(
+    new: Evaluation, old: Evaluation, metric: str, estimator: str | None
+) -> list[str]:
+    """Return the estimators that two results can be compared by: the named one, or all that both contain.
+
+    Raises
+    ------
+    InputError
+        When there is no such estimator, or data, options or the definition of the metric differ.
+    """
     metric = find_label(metric, new.metrics, parse_metric)
-    held = {key[2] for key in old.estimates if key[1] == metric}
-    labels = list(dict.fromkeys(key[2] for key in new.estimates if key[1] == metric and key[2] in held))
     if estimator is not None:
         labels = [find_label(estimator, new.estimators, resolve_estimator)]
+    else:
+        old_labels = _list_estimators(old, metric)
+        labels = [label for label in _list_estimators(new, metric) if label in old_labels]
     if not labels:
-        has = [f"{', '.join(one.metrics)} by {', '.join(one.estimators)}" for one in (new, old)]
         raise InputError(
-            f"the results share no estimator of {metric}; the new one has {has[0]}, the old one {has[1]}."
+            f"the results share no estimator of {metric}; the new one has {_describe_labels(new)}, the old "
+            f"one {_describe_labels(old)}."
         )
     for label in labels:
         _check_comparable(new, old, metric, label)
     return labels
 
 
-def _differing(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> list[str]:
-    """Return in what two results differ that have to be the same for one estimator to be of one quantity."""
-    known = [one.weights[estimator].weighted for one in (new, old) if estimator in one.weights]
-    weighted = any(known) or not known  # without weights, all that could matter has to be the same
-    before, after = _basis(old, metric), _basis(new, metric)
-    return [
-        f"{name} {_of_basis(before.get(name))} -> {_of_basis(after.get(name))}"
-        for name in dict.fromkeys([*before, *after])
-        if before.get(name) != after.get(name) and (weighted or not name.startswith("propensity"))
-    ]
+def _list_estimators(evaluation: Evaluation, metric: str) -> list[str]:
+    """Return the labels of the estimators that an evaluation has of a metric."""
+    labels: list[str] = []
+    for _, metric_label, estimator_label in evaluation.estimates:
+        if metric_label == metric and estimator_label not in labels:
+            labels.append(estimator_label)
+    return labels
+
+
+def _describe_labels(evaluation: Evaluation) -> str:
+    """Return the metrics and estimators of an evaluation as text."""
+    return f"{', '.join(evaluation.metrics)} by {', '.join(evaluation.estimators)}"
+
+
+def _find_changes(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> list[str]:
+    """Return the inputs of one estimator that differ between two results, each with its two values.
+
+    Changes of the propensity count for weighted estimators only.
+    """
+    old_inputs = _list_inputs(old, metric)
+    new_inputs = _list_inputs(new, metric)
+    uses_propensity = _may_be_weighted(estimator, new, old)
+    changes = []
+    for name in dict.fromkeys([*old_inputs, *new_inputs]):
+        if name.startswith("propensity") and not uses_propensity:
+            continue
+        old_value = old_inputs.get(name)
+        new_value = new_inputs.get(name)
+        if old_value != new_value:
+            changes.append(f"{name} {_format_input(old_value)} -> {_format_input(new_value)}")
+    return changes
+
+
+def _may_be_weighted(estimator: str, new: Evaluation, old: Evaluation) -> bool:
+    """Return whether an estimator is weighted in either result; True where neither records it."""
+    weights = [result.weights[estimator] for result in (new, old) if estimator in result.weights]
+    if not weights:
+        return True
+    return any(diagnostics.weighted for diagnostics in weights)
 
 
 def _check_comparable(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> None:
-    """Raise `InputError`, naming what differs, when the numbers are not of the same quantity."""
-    differing = _differing(new, old, metric, estimator)
-    if differing:
+    """Raise `InputError`, naming the differences, when two results estimate different quantities."""
+    changes = _find_changes(new, old, metric, estimator)
+    if changes:
         raise InputError(
-            f"the results cannot be compared: {'; '.join(differing)}. If the change is meant, store the "
+            f"the results cannot be compared: {'; '.join(changes)}. If the change is meant, store the "
             "result anew (evaluation.save, or pytest --ipseval-update)."
         )
 
 
-def _basis(one: Evaluation, metric: str) -> dict[str, Any]:
-    """Return what one metric of an evaluation is of, by name."""
-    definition = one.basis["metrics"].get(metric) or {}
-    defined = {f"definition of {metric}: {name}": value for name, value in definition.items()}
-    return {**one.basis["data"], **one.basis["options"], **defined}
+def _list_inputs(evaluation: Evaluation, metric: str) -> dict[str, Any]:
+    """Return the data, the options and the definition of one metric of an evaluation, by name."""
+    inputs = {**evaluation.basis["data"], **evaluation.basis["options"]}
+    definition = evaluation.basis["metrics"].get(metric) or {}
+    for name, value in definition.items():
+        inputs[f"definition of {metric}: {name}"] = value
+    return inputs
 
 
-def _of_basis(value: Any) -> str:
-    is_hash = isinstance(value, str) and len(value) == 64
-    return f"{value[:12]}…" if is_hash else repr(value)
+def _format_input(value: object) -> str:
+    """Return an input of an evaluation as text; a hash is shortened."""
+    if isinstance(value, str) and len(value) == HASH_LENGTH:
+        return f"{value[:N_HASH_DIGITS_SHOWN]}…"
+    return repr(value)
 
 
-def shown(loss: float) -> str:
+def format_loss(loss: float) -> str:
     """Return a loss with two significant digits."""
-    return "not known" if math.isnan(loss) else fixed(loss, decimals([loss]))
+    if math.isnan(loss):
+        return "not known"
+    return fixed(loss, decimals([loss]))
 
 
-def rounded_up(loss: float) -> float:
+def round_up_loss(loss: float) -> float:
     """Return a loss rounded up to two significant digits.
 
     Examples
     --------
-    >>> rounded_up(0.01401), rounded_up(0.37), rounded_up(1.0)
+    >>> round_up_loss(0.01401), round_up_loss(0.37), round_up_loss(1.0)
     (0.015, 0.37, 1.0)
     """
     if not loss > 0 or math.isinf(loss):
@@ -463,13 +648,15 @@ def rounded_up(loss: float) -> float:
     return float(f"{math.ceil(loss / step - 1e-9) * step:.3g}")
 
 
-def unseen_below(loss: float, value: float) -> str:
-    """Return which loss of a value could not have been seen."""
+def describe_undetected_loss(loss: float, value: float) -> str:
+    """Return which losses of an incumbent's value the gate could not have detected, as text."""
     if not loss <= value:
         return "no loss could have been seen"
-    return f"a loss below {shown(loss)} could not have been seen"
+    return f"a loss below {format_loss(loss)} could not have been seen"
 
 
-def said_of(weeks: int) -> str:
-    """Return the span over which false alarms are counted."""
-    return f"in a season of {weeks:,} weeks" if weeks > 1 else "of a single decision"
+def describe_season(weeks: int) -> str:
+    """Return the period over which false alarms are counted, as text."""
+    if weeks == 1:
+        return "of a single decision"
+    return f"in a season of {weeks:,} weeks"

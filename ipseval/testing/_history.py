@@ -1,4 +1,4 @@
-"""history(): the gates of a season, and what changed from one to the next."""
+"""history(): the gates of a season, and the changes from one gate to the next."""
 
 from __future__ import annotations
 
@@ -15,11 +15,19 @@ from ipseval.reporting import Tables, load
 from ipseval.reporting.formatting import decimals, fixed, listed, signed_at
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Remark, Table
-from ipseval.testing._gate import Gate, gate, said_of, shown
+from ipseval.testing._gate import Gate, Outcome, describe_season, format_loss, gate
 from ipseval.utils.checks import counted
 
-KEY = ("candidate", "incumbent", "metric", "estimator")
-NUMBERS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "n_users")
+KEY_FIELDS = ("candidate", "incumbent", "metric", "estimator")
+NUMBER_FIELDS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "n_users")
+# The outcomes that a verdict lists by the names of their gates, with the label of the list.
+LISTED_OUTCOMES: dict[Outcome, str] = {
+    "worse": "WORSE",
+    "suspicious": "Suspicious",
+    "cannot tell": "Undecided",
+}
+HEADER = ("gate", "old", "new", "difference", "smallest visible loss", "outcome", "changed")
+WORD_COLUMNS = frozenset({0, 5, 6})  # columns of the header that contain words
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,105 +44,151 @@ class GateHistory(Result):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per gate: model (its name), outcome, what decided, numbers, ci_low, ci_high and changed.
+        """One row per gate: model (its name), outcome, keys, numbers, ci_low, ci_high and changed.
 
-        changed: what is other than in the gate before, of data, propensity, options and versions.
+        changed: the differences to the previous gate in data, propensity, options and versions.
         """
         rows = []
-        before: Gate | None = None
-        for name, one in self.gates.items():
-            row: dict[str, Any] = {"model": name, "outcome": one.outcome}
-            row |= {each: getattr(one, each) for each in (*KEY, *NUMBERS)}
-            rows.append(row | {"changed": "" if before is None else _changed(one, before)})
-            before = one
+        previous_gate: Gate | None = None
+        for name, decision in self.gates.items():
+            row: dict[str, Any] = {"model": name, "outcome": decision.outcome}
+            for field in (*KEY_FIELDS, *NUMBER_FIELDS):
+                row[field] = getattr(decision, field)
+            row["changed"] = "" if previous_gate is None else _describe_changes(decision, previous_gate)
+            rows.append(row)
+            previous_gate = decision
         return pd.DataFrame(rows).rename(columns={"low": "ci_low", "high": "ci_high"})
 
     @property
     def verdict(self) -> str:
-        """How many gates there are, the last decision, and which were worse, suspicious or undecided."""
-        name, last = list(self.gates.items())[-1]
-        found: dict[str, list[str]] = {}
-        for outcome, words in (
-            ("worse", "WORSE"),
-            ("suspicious", "suspicious"),
-            ("cannot tell", "undecided"),
-        ):
-            names = [each for each, one in self.gates.items() if one.outcome == outcome]
-            found |= {words: names} if names else {}
-        rest = "".join(f" {words[:1].upper()}{words[1:]}: {listed(names)}." for words, names in found.items())
-        return f"{counted(len(self.gates), 'gate')}.{rest} Last, {name}: {last.verdict}"
+        """Number of gates, names of those that were worse, suspicious or undecided, and last decision."""
+        sentences = [f"{counted(len(self.gates), 'gate')}."]
+        for outcome, label in LISTED_OUTCOMES.items():
+            names = [name for name, decision in self.gates.items() if decision.outcome == outcome]
+            if names:
+                sentences.append(f"{label}: {listed(names)}.")
+        last_name, last_gate = self._last
+        sentences.append(f"Last, {last_name}: {last_gate.verdict}")
+        return " ".join(sentences)
 
     @property
     def exit_code(self) -> int:
-        """That of the last gate."""
-        return list(self.gates.values())[-1].exit_code
+        """Exit code of the last gate."""
+        _, last_gate = self._last
+        return last_gate.exit_code
+
+    @property
+    def _last(self) -> tuple[str, Gate]:
+        """Name and decision of the last gate."""
+        return list(self.gates.items())[-1]
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: one row per gate, with its interval and what changed."""
-        frame, gates = self.frame, list(self.gates.values())
-        places = decimals((frame["ci_high"] - frame["ci_low"]) / 4, digits)
-        rows = []
-        for row in frame.to_dict("records"):
-            low, gap, high = (row[name] for name in ("ci_low", "difference", "ci_high"))
-            interval = f"[{signed_at(low, places)}, {signed_at(high, places)}]"
-            difference = Cell(signed_at(gap, places), interval, at=(low, gap, high))
-            values = [Cell(fixed(row[name], places)) for name in ("old", "new")]
-            rest = (Cell(shown(row["smallest_visible_loss"])), Cell(row["outcome"]), Cell(row["changed"]))
-            rows.append((Cell(row["model"]), *values, difference, *rest))
-        header = ("gate", "old", "new", "difference", "smallest visible loss", "outcome", "changed")
-        last, weeks = gates[-1], max(one.weeks for one in gates)
+        """Return the report: one row per gate, with its interval and the changes to the previous gate."""
+        frame = self.frame
+        _, last_gate = self._last
+        n_weeks = max(decision.weeks for decision in self.gates.values())
         summary = (
-            f"{last.names} by {last.metric} ({last.estimator})",
-            f"False alarms: at most {1 - last.confidence_level:.2g} {said_of(weeks)}, one share each.",
+            f"{last_gate.names} by {last_gate.metric} ({last_gate.estimator})",
+            f"False alarms: at most {1 - last_gate.confidence_level:.2g} {describe_season(n_weeks)}, one "
+            "share each.",
         )
-        table = Table(header, tuple(rows), words=frozenset({0, 5, 6}), signed=True, metric=last.metric)
-        lines = [f"{len(gates)} gates share what was meant for {weeks}."] if len(gates) > weeks else []
-        lines += [
-            f"The {name} is not the same in all: {listed(list(dict.fromkeys(frame[name])))}."
-            for name in KEY
-            if frame[name].nunique() > 1
-        ]
-        return Tables(
-            summary,
-            (table, *([] if page else [self.verdict])),
-            title="History of a gate" if page else "",
-            warnings=tuple(lines),
-            verdict=(Remark("Verdict", (self.verdict,)),) if page else (),
+        table = Table(
+            HEADER, _format_rows(frame, digits), words=WORD_COLUMNS, signed=True, metric=last_gate.metric
         )
+        warnings = self._list_warnings(frame, n_weeks)
+        if page:
+            return Tables(
+                summary,
+                (table,),
+                title="History of a gate",
+                warnings=warnings,
+                verdict=(Remark("Verdict", (self.verdict,)),),
+            )
+        return Tables(summary, (table, self.verdict), warnings=warnings)
+
+    def _list_warnings(self, frame: pd.DataFrame, n_weeks: int) -> tuple[str, ...]:
+        """Return the reasons why the gates do not form one season."""
+        warnings = []
+        if len(self.gates) > n_weeks:
+            warnings.append(
+                f"{len(self.gates)} gates share a probability of a false alarm that was set for {n_weeks}."
+            )
+        for field in KEY_FIELDS:
+            values = frame[field].unique().tolist()
+            if len(values) > 1:
+                warnings.append(f"The {field} is not the same in all gates: {listed(values)}.")
+        return tuple(warnings)
 
 
-def _changed(new: Gate, old: Gate) -> str:
-    """Return what is other than in the gate before, the data by name only."""
-    found = changed_between(new.record, old.record).to_dict("records")
-    words = [
-        "data" if one["what"] == "data_sha256" else f"{one['what']} {one['old']} -> {one['new']}"
-        for one in found
-    ]
-    return "; ".join(words)
+def _format_rows(frame: pd.DataFrame, digits: int) -> tuple[tuple[Cell, ...], ...]:
+    """Return one row of cells per gate, with as many decimals as the widths of the intervals allow."""
+    n_decimals = decimals((frame["ci_high"] - frame["ci_low"]) / 4, digits)
+    rows = []
+    for row in frame.to_dict("records"):
+        low = row["ci_low"]
+        high = row["ci_high"]
+        difference = row["difference"]
+        interval = f"[{signed_at(low, n_decimals)}, {signed_at(high, n_decimals)}]"
+        rows.append(
+            (
+                Cell(row["model"]),
+                Cell(fixed(row["old"], n_decimals)),
+                Cell(fixed(row["new"], n_decimals)),
+                Cell(signed_at(difference, n_decimals), interval, at=(low, difference, high)),
+                Cell(format_loss(row["smallest_visible_loss"])),
+                Cell(row["outcome"]),
+                Cell(row["changed"]),
+            )
+        )
+    return tuple(rows)
+
+
+def _describe_changes(new: Gate, old: Gate) -> str:
+    """Return the differences between the records of two gates as text; data are given by name only."""
+    changes = []
+    for change in changed_between(new.record, old.record).to_dict("records"):
+        if change["what"] == "data_sha256":
+            changes.append("data")
+        else:
+            changes.append(f"{change['what']} {change['old']} -> {change['new']}")
+    return "; ".join(changes)
 
 
 def history(folder: str | Path, **options: Any) -> GateHistory:
-    """Return the gates of a folder of results, one per week, in the order of the file names.
+    """Read the gates of a folder of results, one per week, in the order of the file names.
 
     Parameters
     ----------
-    folder : path
-        Files .npz: saved gates as they are, and saved evaluations that hold candidate and incumbent.
+    folder : str or Path
+        Folder with files .npz. Saved gates are used as they are; saved evaluations, which must contain the
+        candidate and the incumbent, are passed to `gate`.
     **options
-        Of `gate`, for the evaluations.
+        Options of `gate`, for the evaluations.
+
+    Returns
+    -------
+    GateHistory
+        The gates, a table of them and the last decision.
 
     Raises
     ------
     InputError
-        When the folder holds no results, or one of another kind.
+        When the folder contains no results, or a result of another kind.
+
+    See Also
+    --------
+    gate : One decision.
     """
-    files = sorted(Path(folder).glob("*.npz")) if Path(folder).is_dir() else []
+    files = sorted(Path(folder).glob("*.npz"))
     if not files:
-        raise InputError(f"{folder} is no folder with results (.npz).")
+        raise InputError(f"folder must be a folder with results (.npz); got {folder}.")
     gates = {}
     for path in files:
-        one = load(path)
-        if not isinstance(one, (Gate, Evaluation)):
-            raise InputError(f"{path} holds neither an evaluation nor a gate.")
-        gates[path.stem] = one if isinstance(one, Gate) else gate(one, **options)
+        result = load(path)
+        if isinstance(result, Gate):
+            gates[path.stem] = result
+        elif isinstance(result, Evaluation):
+            gates[path.stem] = gate(result, **options)
+        else:
+            raise InputError(f"{path} contains neither an evaluation nor a gate. Remove it from the folder.")
     return GateHistory(gates)

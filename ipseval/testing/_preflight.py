@@ -1,4 +1,4 @@
-"""preflight(): whether the gate rejects what it must reject."""
+"""preflight(): whether the gate rejects candidates that are known to be worse."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ipseval.reporting import Tables
 from ipseval.reporting.formatting import listed
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
-from ipseval.testing._gate import Gate, Outcome, check_gate_options, gate, unseen_below
+from ipseval.testing._gate import Gate, Outcome, check_gate_options, describe_undetected_loss, gate
 from ipseval.utils.checks import as_generator
 from ipseval.utils.types import IntArray, RngLike
 
@@ -27,14 +27,14 @@ COLUMNS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Preflight(Result):
-    """What the gate makes of candidates that it must reject.
+    """Decisions of the gate on candidates that it must reject.
 
     Attributes
     ----------
     gates : dict
         "shuffled", "truncated", "popularity" -> Gate.
     untried : str
-        What was not tried, and why; "" where all were.
+        Candidate that was not tried, and the reason; "" where all were.
     """
 
     gates: dict[str, Gate]
@@ -43,117 +43,170 @@ class Preflight(Result):
     @property
     def frame(self) -> pd.DataFrame:
         """One row per candidate: its numbers with ci_low and ci_high, outcome, and whether it is rejected."""
-        rows = [
-            {"model": name, "metric": one.metric, "estimator": one.estimator}
-            | {each: getattr(one, each) for each in COLUMNS}
-            | {"rejected": name in self._with("worse")}
-            for name, one in self.gates.items()
-        ]
+        rejected_names = self._names_with_outcome("worse")
+        rows = []
+        for name, decision in self.gates.items():
+            row: dict[str, Any] = {"model": name, "metric": decision.metric, "estimator": decision.estimator}
+            for column in COLUMNS:
+                row[column] = getattr(decision, column)
+            row["rejected"] = name in rejected_names
+            rows.append(row)
         return pd.DataFrame(rows).rename(columns={"low": "ci_low", "high": "ci_high"})
 
     @property
     def passed(self) -> bool:
-        """Whether everything was tried, and called worse."""
+        """Whether all candidates were tried and called worse."""
         return not self.untried and bool(self.frame["rejected"].all())
 
     @property
     def exit_code(self) -> int:
-        """0: passed. 4: the gate cannot tell."""
+        """Exit code: 0 passed; 4 the gate cannot tell."""
         return 0 if self.passed else 4
 
     @property
     def verdict(self) -> str:
-        """Which of them the gate could not reject."""
-        rejected, better = self._with("worse"), self._with("better", "suspicious")
-        missed = self._with("not worse", "cannot tell")
-        lines = [f"the gate rejects {listed(rejected)}"] if rejected else []
-        if missed:
-            blind = max((self.gates[name] for name in missed), key=lambda one: one.smallest_visible_loss)
-            unseen = unseen_below(blind.smallest_visible_loss, blind.old)
-            lines.append(f"the gate could not reject {listed(missed)}: {unseen}")
-        if better:
-            lines.append(f"{listed(better)} {'is' if len(better) == 1 else 'are'} better than the incumbent")
-        return "; ".join([*lines, *filter(None, [self.untried])])
+        """Names of the candidates that the gate rejects, that it does not reject, and that are better."""
+        rejected_names = self._names_with_outcome("worse")
+        missed_names = self._names_with_outcome("not worse", "cannot tell")
+        better_names = self._names_with_outcome("better", "suspicious")
+        clauses = []
+        if rejected_names:
+            clauses.append(f"the gate rejects {listed(rejected_names)}")
+        if missed_names:
+            missed_gates = [self.gates[name] for name in missed_names]
+            least_sensitive = max(missed_gates, key=lambda decision: decision.smallest_visible_loss)
+            undetected = describe_undetected_loss(least_sensitive.smallest_visible_loss, least_sensitive.old)
+            clauses.append(f"the gate could not reject {listed(missed_names)}: {undetected}")
+        if better_names:
+            verb = "is" if len(better_names) == 1 else "are"
+            clauses.append(f"{listed(better_names)} {verb} better than the incumbent")
+        if self.untried:
+            clauses.append(self.untried)
+        return "; ".join(clauses)
 
-    def _with(self, *outcomes: Outcome) -> list[str]:
-        """Return the candidates with such an outcome."""
-        return [name for name, one in self.gates.items() if one.outcome in outcomes]
+    def _names_with_outcome(self, *outcomes: Outcome) -> list[str]:
+        """Return the names of the candidates with one of these outcomes."""
+        return [name for name, decision in self.gates.items() if decision.outcome in outcomes]
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: one row per candidate."""
-        one = next(iter(self.gates.values()))
-        table = Table.of(self.frame, formats=f".{digits + 1}f", n_keys=3)
-        return Tables(
-            (f"Preflight of the gate on {one.incumbent} by {one.metric} ({one.estimator})",),
-            (table, *([] if page else [self.verdict])),
-            title="Preflight of a gate" if page else "",
-            verdict=(Remark("Verdict", (self.verdict,)),) if page else (),
+        first_gate = next(iter(self.gates.values()))
+        summary = (
+            f"Preflight of the gate on {first_gate.incumbent} by {first_gate.metric} "
+            f"({first_gate.estimator})",
         )
+        table = Table.of(self.frame, formats=f".{digits + 1}f", n_keys=3)
+        if page:
+            return Tables(
+                summary,
+                (table,),
+                title="Preflight of a gate",
+                verdict=(Remark("Verdict", (self.verdict,)),),
+            )
+        return Tables(summary, (table, self.verdict))
 
 
 def preflight(
     evaluation: Evaluation, *, incumbent: str | None = None, rng: RngLike = None, **options: Any
 ) -> Preflight:
-    """Return whether the gate calls candidates worse that are: tried on the incumbent's own ranks.
+    """Check that the gate rejects candidates that are worse, built from the incumbent's own ranks.
 
-    shuffled: every positive has a random rank. truncated: a random half of the items is not retrieved and
-    ranks last. popularity: the recommender of this name, which the evaluation must hold beside the incumbent.
+    In the candidate "shuffled", every positive has a random rank. In "truncated", a random half of the items
+    is not retrieved and ranks last. "popularity" is the recommender of this name, which the evaluation must
+    contain in addition to the incumbent.
 
     Parameters
     ----------
     evaluation : Evaluation
-        With its ranks, so saved without `ranks=False`.
+        Evaluation with its ranks, so saved without `ranks=False`.
     incumbent : str, optional
-        Default: the only recommender beside popularity.
-    rng : int, Generator or None
+        Default: the only recommender other than popularity.
+    rng : int, Generator or None, default None
+        Source of the random ranks.
     **options
-        Of `gate`, as they will run.
+        Options of `gate`, as they will be used later.
+
+    Returns
+    -------
+    Preflight
+        The decision on each candidate, and whether all were rejected.
 
     Raises
     ------
     InputError
-        When the evaluation has no ranks, or several recommenders and no incumbent is named.
+        When the evaluation has no ranks, or has several recommenders and no incumbent is named.
+
+    See Also
+    --------
+    gate : The decision that is checked.
     """
     check_gate_options(options)
-    others = [one for one in evaluation.models if one != POPULARITY] or evaluation.models
-    if incumbent is None and len(others) > 1:
-        raise InputError(f"name incumbent=: the evaluation has {', '.join(evaluation.models)}.")
-    name = incumbent or others[0]
+    incumbent = _resolve_incumbent(evaluation, incumbent)
     samples = evaluation._need_samples()
-    if name not in samples:
+    if incumbent not in samples:
         raise InputError(
-            f"there is no recommender {name!r}; the evaluation has {', '.join(evaluation.models)}."
+            f"there is no recommender {incumbent!r}; the evaluation has {', '.join(evaluation.models)}."
         )
-    generator, own = as_generator(rng), samples[name]
-    ranked = own.ranked
-    worse = {"shuffled": _shuffled(ranked, generator), "truncated": _truncated(ranked, generator)}
-    estimates = {}
-    for label, ranks in {name: ranked, **worse}.items():
-        sample: Sample = replace(own, ranked=ranks, _values={})
-        for metric in evaluation.definitions[0]:
-            for estimator in evaluation.definitions[1]:
-                estimates[label, metric.label, estimator.label] = estimate(sample, metric, estimator)
-    whole = replace(evaluation, estimates=estimates)
-    tried, untried = dict.fromkeys(worse, whole), ""
-    if POPULARITY in evaluation.models and name != POPULARITY:
-        tried[POPULARITY] = evaluation
-    elif name != POPULARITY:
-        untried = f"{POPULARITY} was not tried: evaluate it beside {name}"
-    gates = {one: gate(held, candidate=one, incumbent=name, **options) for one, held in tried.items()}
+    sample = samples[incumbent]
+    generator = as_generator(rng)
+    damaged_ranks = {
+        "shuffled": _shuffle_ranks(sample.ranked, generator),
+        "truncated": _truncate_ranks(sample.ranked, generator),
+    }
+    damaged_evaluation = _evaluate_ranks(evaluation, sample, {incumbent: sample.ranked, **damaged_ranks})
+    candidates = dict.fromkeys(damaged_ranks, damaged_evaluation)
+    untried = ""
+    if incumbent != POPULARITY:
+        if POPULARITY in evaluation.models:
+            candidates[POPULARITY] = evaluation
+        else:
+            untried = f"{POPULARITY} was not tried: evaluate it together with {incumbent}"
+    gates = {}
+    for name, candidate_evaluation in candidates.items():
+        gates[name] = gate(candidate_evaluation, candidate=name, incumbent=incumbent, **options)
     return Preflight(gates, untried)
 
 
-def _shuffled(ranked: RankedPositives, rng: np.random.Generator) -> RankedPositives:
-    return _placed(ranked, rng.integers(0, ranked.n_candidates))
+def _resolve_incumbent(evaluation: Evaluation, incumbent: str | None) -> str:
+    """Return the name of the incumbent; raise `InputError` where it is ambiguous."""
+    if incumbent:
+        return incumbent
+    names = [name for name in evaluation.models if name != POPULARITY]
+    if not names:
+        names = evaluation.models
+    if incumbent is None and len(names) > 1:
+        raise InputError(f"name incumbent=: the evaluation has {', '.join(evaluation.models)}.")
+    return names[0]
 
 
-def _truncated(ranked: RankedPositives, rng: np.random.Generator) -> RankedPositives:
-    kept = rng.random(ranked.item_ids.size) < 0.5
-    above = rng.binomial(ranked.n_above + ranked.n_tied // 2, 0.5)
-    return _placed(ranked, np.where(kept[ranked.item], above, ranked.n_candidates - 1))
+def _evaluate_ranks(
+    evaluation: Evaluation, sample: Sample, ranks_by_name: dict[str, RankedPositives]
+) -> Evaluation:
+    """Return the evaluation with estimates from other ranks of the positives of a sample."""
+    metrics, estimators = evaluation.definitions
+    estimates = {}
+    for name, ranked in ranks_by_name.items():
+        new_sample = replace(sample, ranked=ranked, _values={})
+        for metric in metrics:
+            for estimator in estimators:
+                estimates[name, metric.label, estimator.label] = estimate(new_sample, metric, estimator)
+    return replace(evaluation, estimates=estimates)
 
 
-def _placed(ranked: RankedPositives, n_above: IntArray) -> RankedPositives:
-    """Return the same positives with so many candidates above each, and none tied."""
-    above = n_above if ranked.max_rank is None else np.minimum(n_above, ranked.max_rank)
-    return replace(ranked, n_above=above, n_tied=np.zeros_like(ranked.n_tied), top=None)
+def _shuffle_ranks(ranked: RankedPositives, rng: np.random.Generator) -> RankedPositives:
+    """Return the positives with uniformly random ranks."""
+    return _with_ranks(ranked, rng.integers(0, ranked.n_candidates))
+
+
+def _truncate_ranks(ranked: RankedPositives, rng: np.random.Generator) -> RankedPositives:
+    """Return the positives as ranked when a random half of the items is not retrieved and ranks last."""
+    is_retrieved = rng.random(ranked.item_ids.size) < 0.5
+    n_above = rng.binomial(ranked.n_above + ranked.n_tied // 2, 0.5)
+    return _with_ranks(ranked, np.where(is_retrieved[ranked.item], n_above, ranked.n_candidates - 1))
+
+
+def _with_ranks(ranked: RankedPositives, n_above: IntArray) -> RankedPositives:
+    """Return the same positives with other numbers of candidates above each, and without ties."""
+    if ranked.max_rank is not None:
+        n_above = np.minimum(n_above, ranked.max_rank)
+    return replace(ranked, n_above=n_above, n_tied=np.zeros_like(ranked.n_tied), top=None)

@@ -1,4 +1,4 @@
-"""Propensities for a validation, calibrated on users other than those they weight."""
+"""Propensities for a validation, calibrated on users other than the users that they weight."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from ipseval.propensity import DensityRatioPropensity, Propensity
 from ipseval.utils.checks import kind_of, warn_user
 from ipseval.utils.types import FloatArray, IntArray
 
-WHOLE = 0.9  # probabilities of the log that change weights of held-out positives by less need no word
+# Propensities of the whole log that change the relative weights of held-out positives by less than 10% are
+# close enough to the propensities of the held-out part; no warning is needed.
+MIN_RELATIVE_WEIGHT = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What a propensity may be fitted to: everything but the random exposure of the users it will weight.
+    """Data that a propensity may be fitted to: no random exposure of the users that it will weight.
 
     Attributes
     ----------
@@ -39,56 +41,93 @@ class Calibration:
     held_out: Interactions
     exposure: RandomExposure
     models: Mapping[str, Any]
-    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return `make()`, called once for all folds of users: for what no random exposure has a part in."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
+        """Return `make()`, called once for all folds of users.
+
+        Use it for computations that do not depend on the random exposure.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the result.
+        make : callable
+            Function without arguments that computes the result.
+
+        Returns
+        -------
+        object
+            The result of the first call.
+        """
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
 
 
 PropensityRule = Callable[[Calibration], Propensity]
 
 
 def resolve_propensity(
-    name: str, rule: Any, split: Split, exposure: RandomExposure, models: Mapping[str, Any], fold: IntArray
+    name: str,
+    rule: object,
+    split: Split,
+    exposure: RandomExposure,
+    models: Mapping[str, object],
+    fold: IntArray,
 ) -> Propensity:
-    """Return the propensity of held-out positives, by fold (n_users,) where a function calibrates it."""
-    # A Propensity is used as it is; a density ratio, which keeps users apart itself, is given the held-out
-    # positives and the exposure; any other model is fitted to the training positives; a function Calibration
-    # -> Propensity is called once per fold of users, with the others to calibrate on. A model that holds an
-    # exposure already is refused: its users would be evaluated with weights fitted to them.
+    """Return the propensity of held-out positives, by fold (n_users,) where a function calibrates it.
+
+    A Propensity is used as it is. A density ratio, which keeps users apart itself, is given the held-out
+    positives and the exposure. Any other model is fitted to the training positives. A function
+    `Calibration` -> Propensity is called once per fold of users, with the other users to calibrate on. A
+    model that contains an exposure is refused, because the users of this exposure would be evaluated with
+    weights that were fitted to them.
+    """
     if isinstance(rule, Propensity):
         return rule
     if isinstance(rule, DensityRatioPropensity):
-        given: dict[str, Any] = {"biased": split.test, "exposure": exposure}
-        empty = {name: one for name, one in given.items() if getattr(rule, name) is None}
-        return replace(rule, **empty).fit(split.train)
+        return _with_default_data(rule, split, exposure).fit(split.train)
     if hasattr(rule, "fit"):
         if getattr(rule, "exposure", None) is not None:
             raise InputError(
-                f"propensity {name!r} holds an exposure, so its users would be weighted by what was fitted "
-                "to them. Pass a function: lambda calibration: Model(exposure=calibration.exposure).fit("
+                f"propensity {name!r} contains an exposure, so its users would be weighted by a fit to "
+                "themselves. Pass a function: lambda calibration: Model(exposure=calibration.exposure).fit("
                 "calibration.train)."
             )
-        result: Propensity = rule.fit(split.train)
-        return result
+        fitted: Propensity = rule.fit(split.train)
+        return fitted
     if callable(rule):
-        return _by_fold(name, rule, split, exposure, models, fold)
+        return _calibrate_by_fold(name, rule, split, exposure, models, fold)
     raise InputError(
         f"propensity {name!r} is {kind_of(rule)}; expected a Propensity, a model with fit(train), or "
         "a function Calibration -> Propensity."
     )
 
 
-def warn_of_whole_log(propensity: Propensity, split: Split) -> None:
-    """Warn of probabilities that are those of the log and not of its held-out part, where weights differ."""
-    if not propensity.is_probability or any(step.name == "held_out" for step in propensity.steps):
+def _with_default_data(
+    rule: DensityRatioPropensity, split: Split, exposure: RandomExposure
+) -> DensityRatioPropensity:
+    """Return a density ratio with held-out positives and exposure, unless it has its own."""
+    defaults: dict[str, Any] = {}
+    if rule.biased is None:
+        defaults["biased"] = split.test
+    if rule.exposure is None:
+        defaults["exposure"] = exposure
+    return replace(rule, **defaults)
+
+
+def warn_if_log_propensity(propensity: Propensity, split: Split) -> None:
+    """Warn of probabilities of the whole log where probabilities of its held-out part are needed."""
+    if not propensity.is_probability:
+        return
+    if any(step.name == "held_out" for step in propensity.steps):
         return
     share = len(split.test) / (len(split.test) + len(split.train))
-    left = 1 - (1 - share) * propensity.at(split.test.user, split.test.item)
-    if np.nanmin(left, initial=1) < WHOLE * np.nanmax(left, initial=0):
+    relative_weights = 1 - (1 - share) * propensity.at(split.test.user, split.test.item)
+    smallest = np.nanmin(relative_weights, initial=1)
+    largest = np.nanmax(relative_weights, initial=0)
+    if smallest < MIN_RELATIVE_WEIGHT * largest:
         warn_user(
             "held-out positives are weighted by probabilities of the log, and large ones differ: pass "
             f'propensity.held_out(test_fraction={share:.2g}, counted_on="log").',
@@ -96,63 +135,84 @@ def warn_of_whole_log(propensity: Propensity, split: Split) -> None:
         )
 
 
-def seeded(rules: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    """Return the rules by name; a density ratio without a seed of its own draws from `rng`."""
-    return {
-        name: replace(rule, rng=rng)
-        if isinstance(rule, DensityRatioPropensity) and rule.rng is None
-        else rule
-        for name, rule in rules.items()
-    }
+def seeded(rules: Mapping[str, object], rng: np.random.Generator) -> dict[str, object]:
+    """Return the rules by name; a density ratio without a seed draws from `rng`."""
+    seeded_rules: dict[str, object] = {}
+    for name, rule in rules.items():
+        if isinstance(rule, DensityRatioPropensity) and rule.rng is None:
+            rule = replace(rule, rng=rng)
+        seeded_rules[name] = rule
+    return seeded_rules
 
 
-def _by_fold(
+def _calibrate_by_fold(
     name: str,
     rule: PropensityRule,
     split: Split,
     exposure: RandomExposure,
-    models: Mapping[str, Any],
+    models: Mapping[str, object],
     fold: IntArray,
 ) -> Propensity:
-    """Return pair propensities put together from one calibration per fold of users."""
+    """Return the propensities of pairs, each calibrated on the users of the other folds."""
     test = split.test
-    values, parts = np.full(len(test), np.nan), []
-    made: dict[Hashable, Any] = {}
+    values = np.full(len(test), np.nan)
+    propensities = []
+    cache: dict[Hashable, Any] = {}
     for number in np.unique(fold):
-        others, own = fold != number, fold[test.user] == number
-        seen = test.select(~own), exposure.select(others[exposure.user])
-        part = rule(Calibration(split.train, *seen, dict(models), made))
-        if not isinstance(part, Propensity):
+        is_weighted = fold[test.user] == number
+        calibration = Calibration(
+            train=split.train,
+            held_out=test.select(~is_weighted),
+            exposure=exposure.select(fold[exposure.user] != number),
+            models=dict(models),
+            _cache=cache,
+        )
+        propensity = rule(calibration)
+        if not isinstance(propensity, Propensity):
             raise InputError(
-                f"the function of propensity {name!r} returned {kind_of(part)}; expected a Propensity."
+                f"the function of propensity {name!r} returned {kind_of(propensity)}; expected a Propensity."
             )
-        parts.append(part)
-        values[own] = _on_common_scale(part, test.user[own], test.item[own])
-    items = [part.item for part in parts if part.item is not None]
-    if len(items) == len(parts) and all(np.array_equal(one, items[0], equal_nan=True) for one in items):
-        return parts[0]
+        propensities.append(propensity)
+        values[is_weighted] = _normalize_scale(propensity, test.user[is_weighted], test.item[is_weighted])
+    if _have_equal_items(propensities):
+        return propensities[0]
     known = np.flatnonzero(~np.isnan(values))
     order = known[np.argsort(test.pair_key[known])]
     return Propensity(
-        None,
-        all(part.is_probability for part in parts),
-        parts[0].model,
-        split.n_items,
+        item=None,
+        is_probability=all(propensity.is_probability for propensity in propensities),
+        model=propensities[0].model,
+        n_items=split.n_items,
         pair=values[order],
         pair_key=test.pair_key[order],
-        fit=tuple(part.fit for part in parts),
-        steps=parts[0].steps,
+        fit=tuple(propensity.fit for propensity in propensities),
+        steps=propensities[0].steps,
     )
 
 
-def _on_common_scale(part: Propensity, user: IntArray, item: IntArray) -> FloatArray:
-    """Return P of some pairs; without a scale of its own, such that users' mean weights average to 1."""
-    # Factors differ from fold to fold; without this a fold with a large one would count more.
-    values = part.at(user, item)
+def _have_equal_items(propensities: list[Propensity]) -> bool:
+    """Return whether all are propensities of items, with the same values."""
+    first = propensities[0].item
+    if first is None:
+        return False
+    for propensity in propensities:
+        if propensity.item is None or not np.array_equal(propensity.item, first, equal_nan=True):
+            return False
+    return True
+
+
+def _normalize_scale(propensity: Propensity, user: IntArray, item: IntArray) -> FloatArray:
+    """Return P of some pairs; relative propensities are scaled so that users' mean weights average to 1.
+
+    Constant factors of relative propensities differ between folds, and a fold with a large factor would
+    otherwise count more.
+    """
+    values = propensity.at(user, item)
     known = ~np.isnan(values)
-    if part.is_probability or not known.any():
+    if propensity.is_probability or not known.any():
         return values
-    per_user = np.bincount(user[known], 1 / values[known])
+    weight_sums = np.bincount(user[known], 1 / values[known])
     counts = np.bincount(user[known])
-    mean_weight = float(np.mean(per_user[counts > 0] / counts[counts > 0]))
+    has_positives = counts > 0
+    mean_weight = float(np.mean(weight_sums[has_positives] / counts[has_positives]))
     return values * mean_weight

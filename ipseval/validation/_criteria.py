@@ -1,4 +1,4 @@
-"""Estimates of all recommenders as arrays, and how well they meet a reference."""
+"""Estimates of all recommenders as arrays, and criteria of their agreement with a reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from ipseval.estimators import Estimator, Sample, UserSums
+from ipseval.estimators import Estimator, LinearForm, Sample, UserSums
 from ipseval.estimators.estimate import independent_sums
 from ipseval.inference.orders import RowOrders, measures
 from ipseval.metrics import Metric
@@ -20,110 +20,160 @@ CRITERIA = ("mae", "tau_b", "src", "ipc", "or1", "regret")
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimates of K recommenders and metrics, with what each user adds to them."""
+    """Estimates of K recommenders and metrics, with the contribution of each user to them."""
 
     users: IntArray  # (n,) codes, ascending
     numerator: FloatArray  # (n, K) N_u; 0 where the metric of the column is undefined for the user
     denominator: FloatArray  # (n, 1) or (n, K) D_u
     value: FloatArray  # (K,)
-    share: FloatArray  # (n, K) ψ_u/n: what a user adds to the error of the estimate
+    share: FloatArray  # (n, K) ψ_u/n: contribution of a user to the error of the estimate
     n_users: IntArray  # (K,) users that enter
     n_positives: int
 
     @classmethod
-    def of_totals(
+    def from_totals(
         cls, users: IntArray, numerator: FloatArray, denominator: FloatArray, *, n_positives: int
     ) -> Estimates:
-        """Return ΣN/ΣD of what users add to both, (n, K) and (n, 1) or (n, K)."""
+        """Return ΣN/ΣD from the numerators (n, K) and denominators (n, 1) or (n, K) of users."""
         total = denominator.sum(axis=0)
         value = numerator.sum(axis=0) / total
         share = numerator - denominator * value
         share /= total
-        return cls(users, numerator, denominator, value, share, np.full(value.size, users.size), n_positives)
+        return cls(
+            users=users,
+            numerator=numerator,
+            denominator=denominator,
+            value=value,
+            share=share,
+            n_users=np.full(value.size, users.size),
+            n_positives=n_positives,
+        )
 
     @classmethod
-    def of_sums(cls, sums: Sequence[UserSums], n_positives: int) -> Estimates:
-        """Return the estimates that sums of users make, whatever they are."""
-        users = reduce(union, (one.users for one in sums))
-        numerator, denominator, share = (np.zeros((users.size, len(sums))) for _ in range(3))
-        for column, one in enumerate(sums):
-            place = np.searchsorted(users, one.users)
-            numerator[place, column], denominator[place, column] = one.numerator, one.denominator
-            share[place, column] = one.influence() / max(one.n_users, 1)
-        value, n_users = (np.array(one) for one in zip(*((s.value(), s.n_users) for s in sums), strict=True))
-        return cls(users, numerator, denominator, value, share, n_users, n_positives)
+    def from_sums(cls, sums: Sequence[UserSums], n_positives: int) -> Estimates:
+        """Return the estimates of one sum of users per column; columns may have different users."""
+        users = reduce(union, (user_sums.users for user_sums in sums))
+        shape = (users.size, len(sums))
+        numerator = np.zeros(shape)
+        denominator = np.zeros(shape)
+        share = np.zeros(shape)
+        for column, user_sums in enumerate(sums):
+            rows = np.searchsorted(users, user_sums.users)
+            numerator[rows, column] = user_sums.numerator
+            denominator[rows, column] = user_sums.denominator
+            share[rows, column] = user_sums.influence() / max(user_sums.n_users, 1)
+        return cls(
+            users=users,
+            numerator=numerator,
+            denominator=denominator,
+            value=np.array([user_sums.value() for user_sums in sums]),
+            share=share,
+            n_users=np.array([user_sums.n_users for user_sums in sums]),
+            n_positives=n_positives,
+        )
 
     @cached_property
     def std_error(self) -> FloatArray:
         """√(Σψ²/(n(n − 1))), (K,); NaN with fewer than two users."""
-        return _errors(self.share, self.n_users)
+        return _compute_errors(self.share, self.n_users)
 
 
-def error_of_difference(one: Estimates, other: Estimates) -> FloatArray:
-    """Return the standard errors of the differences, (K,); users that enter both count as paired."""
-    users = union(one.users, other.users)
-    share = np.zeros((users.size, one.value.size))
-    share[np.searchsorted(users, one.users)] = one.share
-    share[np.searchsorted(users, other.users)] -= other.share
-    return _errors(share, np.full(one.value.size, users.size))
+def error_of_difference(first: Estimates, second: Estimates) -> FloatArray:
+    """Return the standard errors of the differences, (K,); users that enter both estimates are paired."""
+    users = union(first.users, second.users)
+    share = np.zeros((users.size, first.value.size))
+    share[np.searchsorted(users, first.users)] = first.share
+    share[np.searchsorted(users, second.users)] -= second.share
+    return _compute_errors(share, np.full(first.value.size, users.size))
 
 
-def _errors(share: FloatArray, n: IntArray) -> FloatArray:
-    """Return √(Σ share² · n/(n − 1)) of what users add to K errors, (n_users, K)."""
+def _compute_errors(share: FloatArray, n_users: IntArray) -> FloatArray:
+    """Return √(Σ share² · n/(n − 1)) from the contributions of users to K errors, (n_users, K)."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.sqrt(np.einsum("uk,uk->k", share, share) * np.where(n > 1, n / (n - 1), np.nan)))
+        squares = np.einsum("uk,uk->k", share, share)
+        factor = np.where(n_users > 1, n_users / (n_users - 1), np.nan)
+        return np.asarray(np.sqrt(squares * factor))
 
 
-def estimates(
-    samples: Mapping[str, Sample], metrics: Sequence[Metric], kind: Estimator, contributions: FloatArray
+def compute_estimates(
+    samples: Mapping[str, Sample],
+    metrics: Sequence[Metric],
+    estimator: Estimator,
+    contributions: FloatArray,
 ) -> Estimates:
-    """Return what `estimate` gives of each metric, and within it of each recommender, from c (n_pos, K)."""
+    """Return the values of `estimate`, by metric and within it by recommender, from c (n_pos, K)."""
     first = next(iter(samples.values()))
-    for one in metrics:
-        kind.check(one, is_probability=first.is_probability, n_relevant=first.n_relevant_kind)
+    for metric in metrics:
+        estimator.check(metric, is_probability=first.is_probability, n_relevant=first.n_relevant_kind)
     ranked = first.ranked
-    forms = {kind.linear_form(one, ranked, is_probability=first.is_probability) for one in metrics}
-    form = forms.pop() if len(forms) == 1 else None
+    form = _find_common_form(first, metrics, estimator)
     if form is None or form.is_sum or ranked.cluster is not None or np.isnan(contributions[:1]).any():
-        sums = [independent_sums(sample, one, kind) for one in metrics for sample in samples.values()]
-        return Estimates.of_sums(sums, len(ranked))
-    # One form combines the contributions of all metrics.
-    numerator, denominator = form.sums(first.weights if form.weighted else np.ones(0), contributions)
-    return Estimates.of_totals(ranked.users, numerator, denominator[:, None], n_positives=len(ranked))
+        sums: list[UserSums] = []
+        for metric in metrics:
+            sums.extend(independent_sums(sample, metric, estimator) for sample in samples.values())
+        return Estimates.from_sums(sums, len(ranked))
+    weights = first.weights if form.weighted else np.ones(0)
+    numerator, denominator = form.sums(weights, contributions)
+    return Estimates.from_totals(ranked.users, numerator, denominator[:, None], n_positives=len(ranked))
 
 
-def contributions_of(samples: Mapping[str, Sample], metrics: Sequence[Metric]) -> FloatArray:
+def _find_common_form(sample: Sample, metrics: Sequence[Metric], estimator: Estimator) -> LinearForm | None:
+    """Return the form that combines the contributions of all metrics; None where they have several."""
+    forms = set()
+    for metric in metrics:
+        forms.add(estimator.linear_form(metric, sample.ranked, is_probability=sample.is_probability))
+    if len(forms) != 1:
+        return None
+    return forms.pop()
+
+
+def compute_contributions(samples: Mapping[str, Sample], metrics: Sequence[Metric]) -> FloatArray:
     """Return c of the positives of each metric and recommender, (n_pos, K); NaN where there is none."""
-    found = [sample.contributions(one) for one in metrics for sample in samples.values()]
-    size = len(next(iter(samples.values())).ranked)
-    return np.column_stack([np.full(size, np.nan) if one is None else one for one in found])
+    n_positives = len(next(iter(samples.values())).ranked)
+    columns = []
+    for metric in metrics:
+        for sample in samples.values():
+            contributions = sample.contributions(metric)
+            if contributions is None:
+                contributions = np.full(n_positives, np.nan)
+            columns.append(contributions)
+    return np.column_stack(columns)
 
 
-def criteria(estimate: FloatArray, reference: FloatArray) -> FloatArray:
-    """Return how estimates (…, R) of recommenders meet references (…, R): the six `CRITERIA`, (…, 6)."""
-    # mae: mean absolute error. Order: τ_b, Spearman's correlation (average ranks on ties; NaN where all are
-    # equal), inverted pairs, whether the best recommender is the same, and regret: the reference value of the
-    # best recommender minus that of the one chosen by the estimate.
-    own, true = (one.reshape(-1, one.shape[-1]) for one in (estimate, reference))
-    order, right = RowOrders.of(own), RowOrders.of(true)
-    found, every = measures(order, right, ()), np.arange(len(own))
-    made = np.column_stack(
+def compute_criteria(estimates: FloatArray, references: FloatArray) -> FloatArray:
+    """Return the agreement of estimates (…, R) of recommenders with references (…, R), (…, 6).
+
+    The columns are `CRITERIA`. mae: mean absolute error. tau_b: Kendall's τ_b. src: Spearman's correlation
+    (average ranks on ties; NaN where all values are equal). ipc: inverted pairs. or1: whether the best
+    recommender is the same. regret: the reference value of the best recommender minus the reference value of
+    the recommender that the estimate ranks first.
+    """
+    estimate_rows = estimates.reshape(-1, estimates.shape[-1])
+    reference_rows = references.reshape(-1, references.shape[-1])
+    estimate_orders = RowOrders.of(estimate_rows)
+    reference_orders = RowOrders.of(reference_rows)
+    agreement = measures(estimate_orders, reference_orders, ())
+    rows = np.arange(len(estimate_rows))
+    criteria = np.column_stack(
         [
-            np.abs(own - true).mean(axis=1),
-            *(found[name] for name in ("tau_b", "src", "ipc")),
-            order.best == right.best,
-            true[every, right.best] - true[every, order.best],
+            np.abs(estimate_rows - reference_rows).mean(axis=1),
+            agreement["tau_b"],
+            agreement["src"],
+            agreement["ipc"],
+            estimate_orders.best == reference_orders.best,
+            reference_rows[rows, reference_orders.best] - reference_rows[rows, estimate_orders.best],
         ]
     )
-    made[np.isnan(made[:, 0])] = np.nan
-    return made.reshape(*estimate.shape[:-1], -1)
+    criteria[np.isnan(criteria[:, 0])] = np.nan
+    return criteria.reshape(*estimates.shape[:-1], -1)
 
 
-def resampled(one: Estimates, users: IntArray, weights: FloatArray) -> FloatArray:
+def resample_estimates(estimates: Estimates, users: IntArray, weights: FloatArray) -> FloatArray:
     """Return ΣN/ΣD of estimates by rows of weights (n_weights, n_users), (n_weights, K); NaN: ΣD = 0."""
-    n_estimates = one.value.size
-    sums = np.zeros((users.size, n_estimates + one.denominator.shape[1]))
-    sums[np.searchsorted(users, one.users)] = np.hstack([one.numerator, one.denominator])
+    n_estimates = estimates.value.size
+    sums = np.zeros((users.size, n_estimates + estimates.denominator.shape[1]))
+    rows = np.searchsorted(users, estimates.users)
+    sums[rows] = np.hstack([estimates.numerator, estimates.denominator])
     totals = weights @ sums
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(totals[:, :n_estimates] / totals[:, n_estimates:])

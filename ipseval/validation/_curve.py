@@ -1,4 +1,4 @@
-"""exposure_curve(): how near each estimate comes to the truth as more users have random exposure."""
+"""exposure_curve(): errors of estimates against the number of users with random exposure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from ipseval.correction import (
     correct_path,
     correction_path,
 )
+from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError, IpsevalError
@@ -33,7 +34,7 @@ from ipseval.utils.checks import as_generator, check_callable, check_fraction, c
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.ids import distinct
 from ipseval.utils.types import FloatArray, IntArray, RngLike
-from ipseval.validation._criteria import CRITERIA, criteria
+from ipseval.validation._criteria import CRITERIA, compute_criteria
 from ipseval.validation._population import Ranks, choose, liked_pairs, rank_beside, shown_outside
 from ipseval.validation.datasets import RandomExposureStudy
 
@@ -42,22 +43,30 @@ DENSITY_RATIO = "density ratio"
 WITH_INTERACTIONS = "correction, all interactions"
 METRICS = ("atop", "recall@5", "mean_dcg@10")
 SIZES = (0, 25, 50, 100, 200)
-# Of the metrics' own unit, except the last three.
+# The first three scores are in the unit of the metric.
 SCORES = ("error", "covered", "half_width", "tau_b", "regret")
+
+
+class PropensityModel(Protocol):
+    """A propensity model that is fitted to training interactions."""
+
+    def fit(self, train: Interactions, /) -> Propensity:
+        """Return the fitted propensities."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExposureCurve(Result):
-    """Error, coverage and order of estimates against the number of users with random exposure.
+    """Error, coverage and ranking of estimates against the number of users with random exposure.
 
     Attributes
     ----------
     scores : DataFrame
         One row per split, draw, n_users, metric and estimator: error, mean over recommenders of
-        |estimate − reference|; covered, share of recommenders for which the difference is within its
-        interval; half_width of the interval; tau_b of the order; regret, what the best by the estimate lacks.
+        |estimate − reference|; covered, share of recommenders whose difference is within its interval;
+        half_width of the interval; tau_b of the ranking; regret, the loss of choosing the best recommender by
+        the estimate.
     name : str
-        Of the study.
+        Name of the study.
     confidence_level : float
     """
 
@@ -71,28 +80,61 @@ class ExposureCurve(Result):
 
         error, removed = 1 − error/error of aoa-pooled, coverage (in [0, 1], of the difference to a reference
         that is noisy itself), half_width, tau_b, regret; removed_se, tau_b_se and regret_se are standard
-        errors over splits (NaN with one split), regret_change = regret − that of aoa-pooled with its
+        errors over splits (NaN with one split), regret_change = regret − the regret of aoa-pooled, with its
         regret_change_se.
         """
         keys = ["n_users", "metric", "estimator"]
-        draw = ["split", "draw", *keys[:2]]
-        plain = self.scores.loc[self.scores["estimator"] == AOA_POOLED, [*draw, "error", "regret"]]
-        scores = self.scores.merge(plain, on=draw, suffixes=("", "_aoa"))
+        draw_keys = ["split", "draw", "n_users", "metric"]
+        is_aoa = self.scores["estimator"] == AOA_POOLED
+        aoa = self.scores.loc[is_aoa, [*draw_keys, "error", "regret"]]
+        scores = self.scores.merge(aoa, on=draw_keys, suffixes=("", "_aoa"))
         scores["regret_change"] = scores["regret"] - scores["regret_aoa"]
-        names = [*SCORES, "error_aoa", "regret_change"]
-        each = scores.groupby(["split", *keys], sort=False)[names].mean()
-        each["removed"] = 1 - each["error"] / each["error_aoa"]
-        grouped = each.groupby(keys, sort=False)
-        mean, spread, n = grouped.mean(), grouped.std(ddof=1), grouped.size()
-        mean["removed"] = 1 - mean["error"] / mean["error_aoa"]
-        for one in ("removed", "tau_b", "regret", "regret_change"):
-            mean[f"{one}_se"] = spread[one] / np.sqrt(n)
-        made = mean.rename(columns={"covered": "coverage"}).drop(columns="error_aoa").reset_index()
-        columns = ["error", "removed", "removed_se", "coverage", "half_width", "tau_b", "tau_b_se", "regret"]
-        return made[[*keys, *columns, "regret_se", "regret_change", "regret_change_se"]]
+
+        columns = [*SCORES, "error_aoa", "regret_change"]
+        split_means = scores.groupby(["split", *keys], sort=False)[columns].mean()
+        split_means["removed"] = 1 - split_means["error"] / split_means["error_aoa"]
+        over_splits = split_means.groupby(keys, sort=False)
+        frame = over_splits.mean()
+        frame["removed"] = 1 - frame["error"] / frame["error_aoa"]
+        deviations = over_splits.std(ddof=1)
+        n_splits = over_splits.size()
+        for column in ("removed", "tau_b", "regret", "regret_change"):
+            frame[f"{column}_se"] = deviations[column] / np.sqrt(n_splits)
+
+        frame = frame.rename(columns={"covered": "coverage"}).drop(columns="error_aoa").reset_index()
+        return frame[
+            [
+                *keys,
+                "error",
+                "removed",
+                "removed_se",
+                "coverage",
+                "half_width",
+                "tau_b",
+                "tau_b_se",
+                "regret",
+                "regret_se",
+                "regret_change",
+                "regret_change_se",
+            ]
+        ]
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
-        """Return axes with the error of every estimator, and half-widths, against the number of users."""
+        """Plot the error of every estimator, and half-widths, against the number of users.
+
+        Parameters
+        ----------
+        metric : str, optional
+            Label of the metric. Default: all metrics.
+        estimator : str, optional
+            Label of the estimator. Default: all estimators.
+        ax : matplotlib axes, optional
+            Axes to draw on.
+
+        Returns
+        -------
+        matplotlib axes
+        """
         from ipseval.reporting.plots.curves import plot_exposure_curve
 
         return plot_exposure_curve(self.frame, metric=metric, estimator=estimator, ax=ax)
@@ -100,20 +142,22 @@ class ExposureCurve(Result):
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: one table per metric."""
         del page
+        columns = ["n_users", "estimator", "error", "removed", "coverage", "half_width", "tau_b", "regret"]
         parts: list[Part] = []
-        for name, part in self.frame.groupby("metric", sort=False):
-            shown = part[
-                ["n_users", "estimator", "error", "removed", "coverage", "half_width", "tau_b", "regret"]
-            ]
-            parts += [Heading(str(name)), Table.of(shown.reset_index(drop=True), formats=f".{digits + 1}f")]
-        n_splits, n_draws = self.scores["split"].nunique(), self.scores["draw"].nunique()
-        said = (
-            "removed: share of the error of aoa-pooled that is gone. "
-            "coverage: how often the interval of the difference holds 0.",
-            "The truth is the plain mean over the random positives of all other users.",
+        for name, rows in self.frame.groupby("metric", sort=False):
+            parts.append(Heading(str(name)))
+            parts.append(Table.of(rows[columns].reset_index(drop=True), formats=f".{digits + 1}f"))
+        n_splits = self.scores["split"].nunique()
+        n_draws = self.scores["draw"].nunique()
+        notes = Notes(
+            (
+                "removed: reduction of the error relative to aoa-pooled. "
+                "coverage: how often the interval of the difference contains 0.",
+                "The reference is the unweighted average over the random positives of all other users.",
+            )
         )
         summary = (f"{self.name}: {n_splits} splits, up to {n_draws} draws of users with random exposure",)
-        return Tables(summary=summary, parts=(*parts, Notes(said)))
+        return Tables(summary=summary, parts=(*parts, notes))
 
 
 def exposure_curve(
@@ -131,74 +175,101 @@ def exposure_curve(
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> ExposureCurve:
-    """Return how near estimates come to the truth when so many users have random exposure.
+    """Measure the error of estimates against the number of users with random exposure.
 
-    Per split, recommenders are trained on a part of the biased positives. Of the users with random exposure
-    some are drawn; the pooled mean over the random positives of all others is the reference. Compared are
-    aoa-pooled, snips-pooled with a power law and with a density ratio fitted to the draw, the random sample
-    itself, and the correction strength; that once more with all interactions, where the log has pairs that
-    are not positive. |estimate − reference| is compared with the interval of their difference.
+    Per split, recommenders are trained on a part of the biased positives. Some of the users with random
+    exposure are drawn; the pooled mean over the random positives of all others is the reference. The
+    estimators are aoa-pooled, snips-pooled with a power law and with a density ratio fitted to the draw, the
+    random sample itself, and the correction strength. Where the log has pairs that are not positive, the
+    correction is also computed with all interactions. |estimate − reference| is compared with the interval of
+    their difference.
 
     Parameters
     ----------
     models : mapping
         Name -> function train -> scorer, at least two.
     study : RandomExposureStudy
-    n_users : sequence of int
+        Biased log and random-exposure log.
+    n_users : sequence of int, default (0, 25, 50, 100, 200)
         Numbers of users with random exposure; fewer than the study has.
-    metrics : labels or objects
+    metrics : iterable of str or Metric, default ("atop", "recall@5", "mean_dcg@10")
         Averages over relevant items: atop, recall@k, mean_dcg@k.
     propensity : model with fit(train), optional
         Default: the power law with γ = 0, items without interactions smoothed.
     prior : CorrectionPrior, optional
-    n_splits, n_draws : int
+        Prior of the correction.
+    n_splits, n_draws : int, default 1 and 20
         Splits of the biased positives, and draws of users for each number (one where it is 0).
-    test_fraction, confidence_level : float
+    test_fraction, confidence_level : float, default 0.2 and 0.95
         In (0, 1).
-    rng : int, Generator or None
+    rng : int, Generator or None, default None
+        Source of splits, draws and fits.
     compute : ComputeOptions
         As in `rank_positives`.
+
+    Returns
+    -------
+    ExposureCurve
+        Scores of every draw, and their means in `.frame`.
 
     Raises
     ------
     InputError
-        For fewer than two models, other metrics, and numbers of users that leave nobody to judge.
+        For fewer than two models, other metrics, or a number of users that leaves no user for the reference.
+
+    See Also
+    --------
+    validate : Compare weighted estimators with random exposure.
     """
     check_trainers(models)
     check_type("study", study, RandomExposureStudy, " Load one with ipseval.datasets.")
     check_fraction("confidence_level", confidence_level)
     check_positive_int("n_draws", n_draws)
-    sizes, chosen = _sizes(n_users, study), [metric(one) for one in metrics]
-    rule = PowerLawPropensity(gamma=0, unseen="smooth") if propensity is None else propensity
-    if not hasattr(rule, "fit"):
-        raise InputError(f"propensity must be a model with fit(train); got {type(rule).__name__}.")
-    generator, rows = as_generator(rng), []
-    for number in range(check_positive_int("n_splits", n_splits)):
+    sizes = _check_sizes(n_users, study)
+    metric_objects = [metric(request) for request in metrics]
+    if propensity is None:
+        propensity = PowerLawPropensity(gamma=0, unseen="smooth")
+    if not hasattr(propensity, "fit"):
+        raise InputError(f"propensity must be a model with fit(train); got {type(propensity).__name__}.")
+    generator = as_generator(rng)
+    rows: list[dict[str, Any]] = []
+    for split_number in range(check_positive_int("n_splits", n_splits)):
         split = split_random(study.positives().biased, test_fraction=test_fraction, rng=generator)
-        shown = shown_outside(study, split)
-        scorers = {name: model(split.train) for name, model in models.items()}
-        ranks = rank_beside(scorers, split, liked_pairs(shown), compute)
-        one = _Prepared.of(ranks, study, shown, split, chosen, rule, generator)
+        exposure = shown_outside(study, split)
+        scorers = {name: train(split.train) for name, train in models.items()}
+        ranks = rank_beside(scorers, split, liked_pairs(exposure), compute)
+        experiment = _SplitExperiment.from_ranks(
+            ranks,
+            study=study,
+            exposure=exposure,
+            split=split,
+            metrics=metric_objects,
+            propensity=propensity,
+            rng=generator,
+        )
         for size in sizes:
             for draw in range(n_draws if size else 1):
-                users = generator.choice(one.exposed, size, replace=False)
-                found = one.estimates(users, prior, confidence_level, generator)
-                place = {"split": number, "draw": draw, "n_users": size}
-                rows += [place | score for score in one.judged(users, found, confidence_level)]
+                users = generator.choice(experiment.exposed_users, size, replace=False)
+                estimates = experiment.compute_estimates(users, prior, confidence_level, generator)
+                key = {"split": split_number, "draw": draw, "n_users": size}
+                scores = experiment.iterate_scores(users, estimates, confidence_level)
+                rows.extend(key | row for row in scores)
     return ExposureCurve(pd.DataFrame(rows), study.name, confidence_level)
 
 
-def check_trainers(models: Any, *, trained: bool = False) -> None:
+def check_trainers(models: object, *, trained: bool = False) -> None:
     """Raise `InputError` unless `models` names at least two trainers, or two that are `trained` already."""
     if not isinstance(models, Mapping) or len(models) < 2:
         raise InputError('models must map at least two names to trainers: {"name": train -> scorer}.')
-    for name, model in models.items():
-        if not trained:
-            check_callable(f"the model {name!r}", model)
+    if trained:
+        return
+    for name, trainer in models.items():
+        check_callable(f"the model {name!r}", trainer)
 
 
-def _sizes(n_users: Sequence[int], study: RandomExposureStudy) -> list[int]:
-    sizes = [check_positive_int("n_users", one, minimum=0) for one in n_users]
+def _check_sizes(n_users: Sequence[int], study: RandomExposureStudy) -> list[int]:
+    """Return the numbers of users; raise `InputError` unless each leaves a user for the reference."""
+    sizes = [check_positive_int("n_users", size, minimum=0) for size in n_users]
     n_exposed = distinct(study.random.user).size
     if not sizes or max(sizes) >= n_exposed:
         raise InputError(
@@ -208,8 +279,8 @@ def _sizes(n_users: Sequence[int], study: RandomExposureStudy) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
-    """One split: ranks of held-out and of random positives, what was shown, and what needs no exposure."""
+class _SplitExperiment:
+    """Ranks and exposure of one split, with the estimates that do not depend on the drawn users."""
 
     split: Split
     metrics: list[Metric]
@@ -217,93 +288,122 @@ class _Prepared:
     random: Ranks
     exposure: RandomExposure
     paths: dict[str, CorrectionPath]
-    weighted: pd.DataFrame
+    power_law_estimates: pd.DataFrame
 
     @classmethod
-    def of(
+    def from_ranks(
         cls,
         ranks: Ranks,
+        *,
         study: RandomExposureStudy,
-        shown: RandomExposure,
+        exposure: RandomExposure,
         split: Split,
         metrics: list[Metric],
-        rule: Any,
+        propensity: PropensityModel,
         rng: np.random.Generator,
-    ) -> _Prepared:
-        keys = split.test.pair_key, liked_pairs(shown)
-        held_out, random = (choose(ranks, one, split.n_items) for one in keys)
+    ) -> _SplitExperiment:
+        """Return the experiment of a split, from the ranks of its held-out and random positives."""
+        held_out = choose(ranks, split.test.pair_key, split.n_items)
+        random = choose(ranks, liked_pairs(exposure), split.n_items)
         paths = {CORRECTED: correction_path(held_out, split, metrics=metrics, rng=rng)}
         if len(study.biased) > len(study.positives().biased):
             paths[WITH_INTERACTIONS] = correction_path(
                 held_out, split, metrics=metrics, interactions=study.biased, rng=rng
             )
-        weighted = _weighted(held_out, rule.fit(split.train), metrics)
-        return cls(split, metrics, held_out, random, shown, paths, weighted)
+        return cls(
+            split=split,
+            metrics=metrics,
+            held_out=held_out,
+            random=random,
+            exposure=exposure,
+            paths=paths,
+            power_law_estimates=_estimate_snips(held_out, propensity.fit(split.train), metrics),
+        )
 
     @property
-    def exposed(self) -> IntArray:
+    def exposed_users(self) -> IntArray:
+        """Codes of the users with random exposure."""
         return distinct(self.exposure.user)
 
-    def of_users(self, users: IntArray) -> Ranks:
+    def select_random_ranks(self, users: IntArray) -> Ranks:
         """Return the ranks of the random positives of these users."""
-        return {name: one.select(np.isin(one.user, users)) for name, one in self.random.items()}
+        selected = {}
+        for name, ranked in self.random.items():
+            selected[name] = ranked.select(np.isin(ranked.user, users))
+        return selected
 
-    def estimates(
+    def compute_estimates(
         self, users: IntArray, prior: CorrectionPrior | None, level: float, rng: np.random.Generator
     ) -> dict[str, pd.DataFrame]:
         """Return the estimates of all recommenders and metrics by every estimator, with intervals."""
-        random = self.of_users(users) if users.size else None
-        made = {}
+        random = self.select_random_ranks(users) if users.size else None
+        estimates = {}
         for name, path in self.paths.items():
             frame = correct_path(path, random, prior=prior, confidence_level=level).frame
-            for estimator, part in frame.groupby("estimator", sort=False):
-                made[name if estimator == CORRECTED else str(estimator)] = part
-        made[POWER_LAW] = self.weighted
-        if users.size:
-            shown = self.exposure.select(np.isin(self.exposure.user, users))
-            try:
-                model = DensityRatioPropensity(shown, biased=self.split.test, rng=rng)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # it warns of small samples, which are the question here
-                    propensity = model.fit(self.split.train)
-            except IpsevalError:  # too little exposure to fit: there is no such estimate then
-                return made
-            made[DENSITY_RATIO] = _weighted(self.held_out, propensity, self.metrics)
-        return made
+            for estimator, rows in frame.groupby("estimator", sort=False):
+                label = name if estimator == CORRECTED else str(estimator)
+                estimates[label] = rows
+        estimates[POWER_LAW] = self.power_law_estimates
+        density_ratio = self._fit_density_ratio(users, rng) if users.size else None
+        if density_ratio is not None:
+            estimates[DENSITY_RATIO] = _estimate_snips(self.held_out, density_ratio, self.metrics)
+        return estimates
 
-    def judged(
-        self, users: IntArray, found: Mapping[str, pd.DataFrame], level: float
+    def _fit_density_ratio(self, users: IntArray, rng: np.random.Generator) -> Propensity | None:
+        """Return the density ratio fitted to the exposure of some users; None if it is too small to fit."""
+        exposure = self.exposure.select(np.isin(self.exposure.user, users))
+        try:
+            model = DensityRatioPropensity(exposure, biased=self.split.test, rng=rng)
+            with warnings.catch_warnings():
+                # The fit warns of small samples, whose effect this study measures.
+                warnings.simplefilter("ignore")
+                return model.fit(self.split.train)
+        except IpsevalError:
+            return None
+
+    def iterate_scores(
+        self, users: IntArray, estimates: Mapping[str, pd.DataFrame], level: float
     ) -> Iterator[dict[str, Any]]:
-        """Yield the scores of each estimator and metric, by the users that were not drawn."""
-        others = self.of_users(np.setdiff1d(self.exposed, users))
-        frame = evaluate_ranks(others, metrics=self.metrics, estimators=[AOA_POOLED]).frame
-        models, labels = list(others), [one.label for one in self.metrics]
-        right, error = _cells(frame, ("estimate", "std_error"), models, labels)
-        reach = float(ndtri((1 + level) / 2))
-        for name, frame in found.items():
-            own, low, high = _cells(frame, ("estimate", "ci_low", "ci_high"), models, labels)
-            scores = _scores(own, (high - low) / 2, right, reach * error)
+        """Yield the scores of each estimator and metric; the users that were not drawn are the reference."""
+        reference_ranks = self.select_random_ranks(np.setdiff1d(self.exposed_users, users))
+        reference_frame = evaluate_ranks(reference_ranks, metrics=self.metrics, estimators=[AOA_POOLED]).frame
+        labels = [metric.label for metric in self.metrics]
+        models = list(reference_ranks)
+        reference, reference_se = _pivot_columns(reference_frame, ("estimate", "std_error"), models, labels)
+        z = float(ndtri((1 + level) / 2))
+        for name, frame in estimates.items():
+            values, low, high = _pivot_columns(frame, ("estimate", "ci_low", "ci_high"), models, labels)
+            scores = _score_estimates(values, (high - low) / 2, reference, z * reference_se)
             for label, row in zip(labels, scores.tolist(), strict=True):
                 yield {"metric": label, "estimator": name, **dict(zip(SCORES, row, strict=True))}
 
 
-def _weighted(ranks: Ranks, propensity: Propensity, metrics: list[Metric]) -> pd.DataFrame:
+def _estimate_snips(ranks: Ranks, propensity: Propensity, metrics: list[Metric]) -> pd.DataFrame:
+    """Return the estimates of all recommenders by pooled SNIPS."""
     return evaluate_ranks(
         ranks, propensity=propensity, metrics=metrics, estimators=[SNIPS_POOLED], low_ess="ignore"
     ).frame
 
 
-def _scores(own: FloatArray, half: FloatArray, right: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return scores (n_metrics, 5) of estimates, half-widths, truth and its noise, (n_metrics, n_models)."""
-    covered = (np.abs(own - right) <= np.hypot(half, noise)).mean(axis=1)
-    met = dict(zip(CRITERIA, criteria(own, right).T, strict=True))
-    return np.column_stack([met["mae"], covered, half.mean(axis=1), met["tau_b"], met["regret"]])
+def _score_estimates(
+    estimates: FloatArray, half_widths: FloatArray, reference: FloatArray, reference_half_widths: FloatArray
+) -> FloatArray:
+    """Return the five `SCORES` of each metric, (n_metrics, 5), from arrays (n_metrics, n_models)."""
+    tolerance = np.hypot(half_widths, reference_half_widths)
+    covered = (np.abs(estimates - reference) <= tolerance).mean(axis=1)
+    criteria = dict(zip(CRITERIA, compute_criteria(estimates, reference).T, strict=True))
+    return np.column_stack(
+        [criteria["mae"], covered, half_widths.mean(axis=1), criteria["tau_b"], criteria["regret"]]
+    )
 
 
-def _cells(
+def _pivot_columns(
     frame: pd.DataFrame, columns: tuple[str, ...], models: list[str], metrics: list[str]
 ) -> tuple[FloatArray, ...]:
     """Return columns of a frame with one row per recommender and metric, each (n_metrics, n_models)."""
-    place = {cell: row for row, cell in enumerate(zip(frame["metric"], frame["model"], strict=True))}
-    rows = [place[metric, model] for metric in metrics for model in models]
-    return tuple(frame[one].to_numpy()[rows].reshape(len(metrics), -1) for one in columns)
+    cells = zip(frame["metric"], frame["model"], strict=True)
+    row_of_cell = {cell: row for row, cell in enumerate(cells)}
+    rows: list[int] = []
+    for metric_label in metrics:
+        rows.extend(row_of_cell[metric_label, model] for model in models)
+    return tuple(frame[column].to_numpy()[rows].reshape(len(metrics), -1) for column in columns)

@@ -1,4 +1,4 @@
-"""Validation: what came out, as a tidy frame, a summary, a page."""
+"""Validation: results as a tidy frame, a summary and a report."""
 
 from __future__ import annotations
 
@@ -22,8 +22,21 @@ from ipseval.validation._criteria import CRITERIA
 MAE = CRITERIA.index("mae")
 TAU = CRITERIA.index("tau_b")
 POWER = 0.8  # of the smallest bias that a verdict names
-RANDOM_SAMPLE = "random-sample"  # the plain average over random positives of other users
-ROUNDING = 1e-12  # of a share of an error; below it, nothing is removed
+RANDOM_SAMPLE = "random-sample"  # the unweighted average over random positives of other users
+ROUNDING = 1e-12  # relative reductions of an error up to this size are rounding errors
+# Columns of the summary in a report, with their headers.
+REPORT_COLUMNS = {
+    "propensity": "propensity",
+    "estimator": "estimator",
+    "mae": "error",
+    "mae_aoa": "AOA error",
+    "reduction": "reduction",
+    "reduction_low": "reduction_low",
+    "reduction_high": "reduction_high",
+    "if_unbiased": "if unbiased",
+    "tau_b": "tau",
+    "tau_b_aoa": "AOA tau",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +44,8 @@ class Cell:
     """One metric × propensity × estimator, averaged over splits: criteria of the estimator and of AOA."""
 
     estimator: FloatArray  # (1 + n_resamples, 6): the value itself, then the bootstrap over users
-    baseline: FloatArray  # the same of AOA
-    noise: float  # mean absolute error of an unbiased estimator of that variance
+    baseline: FloatArray  # the same for AOA
+    noise: float  # mean absolute error of an unbiased estimator with the same variance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,13 +58,14 @@ class Validation(Result):
         One row per split, model, metric, propensity and estimator: reference and estimate with standard
         errors, bias = estimate − reference with the standard error of the difference, the factor Λ by which
         weights must be wrong to reach the reference (and to reach it within noise), counts, and weight
-        diagnostics. `target` says what the estimator averages, and so which reference it has ("user" or
-        "pooled"); `reference_pooled` is the pooled one in every row. Rows of the propensity `random-sample`
-        have a `fold`: their reference is that of the users in it, the estimate is from all other users.
+        diagnostics. `target` is the average that the estimator estimates, and so its reference ("user" or
+        "pooled"); `reference_pooled` is the pooled reference in every row. Rows of the propensity
+        `random-sample` have a `fold`: their reference is of the users in the fold, and the estimate is from
+        all other users.
     cells : dict
         (metric, propensity, estimator) -> criteria over models, with bootstrap.
     name : str
-        Of the study.
+        Name of the study.
     n_splits, n_resamples : int
     n_users : int
         Users of the study.
@@ -64,7 +78,7 @@ class Validation(Result):
     n_random_dropped : float
         Random-exposure positives left out because they are training pairs, mean over splits.
     notes : tuple of str
-        What the propensity models warned about, once each.
+        Warnings of the propensity models, once each.
     confidence_level : float
     """
 
@@ -83,164 +97,198 @@ class Validation(Result):
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """One row per metric, propensity and estimator: error of the level and of the order.
+        """One row per metric, propensity and estimator: errors of values and of the ranking.
 
-        mae: mean over models (and splits) of |estimate − reference|; mae_aoa: the same for the plain average
-        on the same positives; reduction = 1 − mae/mae_aoa with a bootstrap interval over users;
-        if_unbiased: the reduction that an unbiased estimator of the same variance would show, as reference
-        and estimate are noisy; falls_short: whether the interval lies below that, so that bias is left which
-        noise does not explain (NA without resamples). Rows of `random-sample` are means over folds: users
-        outside a fold estimate, those within it judge. tau_b, src, ipc (inverted pairs), or1 (best model
-        found), regret: order of the models against the reference, `…_aoa` for the plain average; tau_change
-        = tau_b − tau_b_aoa.
+        mae: mean over models (and splits) of |estimate − reference|; mae_aoa: the same for AOA on the same
+        positives; reduction = 1 − mae/mae_aoa with a bootstrap interval over users; if_unbiased: the
+        reduction that an unbiased estimator with the same variance would have, as reference and estimate are
+        noisy; falls_short: whether the interval lies below if_unbiased, so that bias remains which noise does
+        not explain (NA without resamples). Rows of `random-sample` are means over folds: the estimate is from
+        users outside a fold, the reference from users within it. tau_b, src, ipc (inverted pairs), or1 (the
+        best model is found), regret: ranking of the models compared with the reference, and `…_aoa` for AOA;
+        tau_change = tau_b − tau_b_aoa.
         """
         rows = []
-        for key, cell in self.cells.items():
-            own, aoa = cell.estimator, cell.baseline
-            row: dict[str, Any] = dict(zip(("metric", "propensity", "estimator"), key, strict=True))
-            row |= {"mae": own[0, MAE], "mae_aoa": aoa[0, MAE]}
-            row |= self._with_interval("reduction", 1 - own[:, MAE] / aoa[:, MAE])
-            high, best = row["reduction_high"], 1 - cell.noise / aoa[0, MAE]
-            row |= {"if_unbiased": best, "falls_short": None if np.isnan(high) else bool(high < best)}
-            row |= self._with_interval("tau_change", own[:, TAU] - aoa[:, TAU])
-            for name, values in (("", own), ("_aoa", aoa)):
-                row |= {f"{one}{name}": value for one, value in zip(CRITERIA[1:], values[0, 1:], strict=True)}
+        for (metric, propensity, estimator), cell in self.cells.items():
+            errors = cell.estimator[:, MAE]
+            aoa_errors = cell.baseline[:, MAE]
+            row: dict[str, Any] = {"metric": metric, "propensity": propensity, "estimator": estimator}
+            row["mae"] = errors[0]
+            row["mae_aoa"] = aoa_errors[0]
+            row.update(self._compute_interval("reduction", 1 - errors / aoa_errors))
+            if_unbiased = 1 - cell.noise / aoa_errors[0]
+            row["if_unbiased"] = if_unbiased
+            row["falls_short"] = None
+            if not np.isnan(row["reduction_high"]):
+                row["falls_short"] = bool(row["reduction_high"] < if_unbiased)
+            row.update(self._compute_interval("tau_change", cell.estimator[:, TAU] - cell.baseline[:, TAU]))
+            for suffix, values in (("", cell.estimator[0]), ("_aoa", cell.baseline[0])):
+                for criterion, value in zip(CRITERIA, values, strict=True):
+                    if criterion != "mae":
+                        row[f"{criterion}{suffix}"] = value
             rows.append(row)
         return pd.DataFrame(rows).astype({"falls_short": "boolean"})
 
-    def _with_interval(self, name: str, values: FloatArray) -> dict[str, float]:
+    def _compute_interval(self, name: str, values: FloatArray) -> dict[str, float]:
         """Return value ∓ z · sd of the resamples; a percentile interval would be shifted by their noise."""
-        spread = float(np.nanstd(values[1:], ddof=1)) if values.size > 2 else float("nan")
-        ends = normal_interval(float(values[0]), spread, confidence_level=self.confidence_level)
-        return {name: values[0], f"{name}_low": ends[0], f"{name}_high": ends[1]}
+        std_error = float(np.nanstd(values[1:], ddof=1)) if values.size > 2 else float("nan")
+        low, high = normal_interval(float(values[0]), std_error, confidence_level=self.confidence_level)
+        return {name: values[0], f"{name}_low": low, f"{name}_high": high}
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: what each weighting removes of the plain average's error, and the verdict."""
-        names = {
-            "mae": "error",
-            "mae_aoa": "of aoa",
-            "reduction": "removed",
-            "reduction_low": "removed_low",
-            "reduction_high": "removed_high",
-            "if_unbiased": "if unbiased",
-            "tau_b": "order (tau)",
-            "tau_b_aoa": "of aoa's",
+        """Return the report: the error reduction of each weighting compared with AOA, and the verdict."""
+        formats = {
+            "error": ".4f",
+            "AOA error": ".4f",
+            "reduction": "z.0%",
+            "if unbiased": "z.0%",
+            "tau": f".{digits}f",
+            "AOA tau": f".{digits}f",
         }
-        formats = dict.fromkeys(("error", "of aoa"), ".4f")
-        formats |= dict.fromkeys(("removed", "if unbiased"), "z.0%")
-        formats |= dict.fromkeys(("order (tau)", "of aoa's"), f".{digits}f")
-        parts: list[Part] = [
-            Table.of(
-                part.sort_values("reduction", ascending=False)[["propensity", "estimator", *names]].rename(
-                    columns=names
-                ),
-                str(metric),
-                formats=formats,
-                n_keys=2,
-            )
-            for metric, part in self.summary.groupby("metric", sort=False)
-        ]
-        sizes = {"recommender": self.n_models, "split": self.n_splits, "user": self.n_users}
-        counts = [counted(number, noun) for noun, number in sizes.items()]
+        parts: list[Part] = []
+        for metric, rows in self.summary.groupby("metric", sort=False):
+            ordered = rows.sort_values("reduction", ascending=False)
+            columns = ordered[list(REPORT_COLUMNS)].rename(columns=REPORT_COLUMNS)
+            parts.append(Table.of(columns, str(metric), formats=formats, n_keys=2))
         level = f"{self.confidence_level * 100:g}% intervals in brackets"
-        dropped = counted(round(self.n_random_dropped), "random-exposure positive")
+        n_dropped = counted(round(self.n_random_dropped), "random-exposure positive")
         return Tables(
-            (" · ".join([*counts, level]),),
+            (" · ".join([*self._list_sizes(), level]),),
             tuple(parts),
             title=f"Validation on {self.name}",
             warnings=self.notes,
             verdict=(
-                Remark("Verdict", _verdicts(self.summary, self.confidence_level)),
-                Remark("Data", (f"Left out as training pairs: {dropped}.",)),
+                Remark("Verdict", _describe_verdicts(self.summary, self.confidence_level)),
+                Remark("Data", (f"Left out as training pairs: {n_dropped}.",)),
             ),
             hint="More: .explain()",
-            appendix=(
-                Heading("How it was made"),
-                Notes((f"{', '.join(counts)}.", *self._how())),
-                Table.of(self.summary, "Every criterion", intervals=False, folded=True),
-                Table.of(self.frame, "Every estimate", intervals=False, folded=True),
-            )
-            if page
-            else (),
+            appendix=self._build_appendix() if page else (),
         )
 
-    def _how(self) -> tuple[str, ...]:
+    def _list_sizes(self) -> list[str]:
+        """Return the numbers of recommenders, splits and users as text."""
+        return [
+            counted(self.n_models, "recommender"),
+            counted(self.n_splits, "split"),
+            counted(self.n_users, "user"),
+        ]
+
+    def _build_appendix(self) -> tuple[Part, ...]:
+        """Return the method and the full tables, for a page."""
+        return (
+            Heading("How it was made"),
+            Notes((f"{', '.join(self._list_sizes())}.", *self._describe_method())),
+            Table.of(self.summary, "Every criterion", intervals=False, folded=True),
+            Table.of(self.frame, "Every estimate", intervals=False, folded=True),
+        )
+
+    def _describe_method(self) -> tuple[str, ...]:
+        """Return the sentences that explain populations, columns and rows of the report."""
         return (
             f"Pooled averages are over the {counted(self.n_exposed, 'user')} with random exposure. Averages "
             f"over users are over {self.n_compared:,.0f} of them, with held-out and random positives.",
             f"{self.n_random_dropped:,.0f} random-exposure positives are training pairs and left out.",
-            "Error is the mean distance of the recommenders' estimates from random exposure. Removed is the "
-            f"share of the plain average's error that is gone, with its {self.confidence_level:.0%} interval "
-            f"({self.n_resamples:,} resamples of users).",
-            "If unbiased: the share that an unbiased estimate of the same noise would remove. Order (tau): "
-            "Kendall's tau-b of the recommenders against random exposure.",
-            "random-sample is the plain average over random positives of other users, to compare with.",
+            "Error is the mean absolute difference of the recommenders' estimates from random exposure. "
+            f"Reduction is the relative reduction of the error of AOA, with its {self.confidence_level:.0%} "
+            f"interval ({self.n_resamples:,} resamples of users).",
+            "If unbiased: the reduction by an unbiased estimate with the same noise. Tau: Kendall's tau-b of "
+            "the ranking of recommenders against random exposure.",
+            "random-sample is the unweighted average over random positives of other users, for comparison.",
         )
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
-        """Return axes with the reductions and their intervals, of one metric and estimator or of all."""
+        """Plot the error reductions and their intervals.
+
+        Parameters
+        ----------
+        metric : str, optional
+            Label of the metric. Default: all metrics.
+        estimator : str, optional
+            Label of the estimator. Default: all estimators.
+        ax : matplotlib axes, optional
+            Axes to draw on.
+
+        Returns
+        -------
+        matplotlib axes
+        """
         from ipseval.reporting.plots import plot_validation
 
-        asked = {"metric": metric, "estimator": estimator}
         frame = self.summary
-        for name, value in asked.items():
+        for column, value in (("metric", metric), ("estimator", estimator)):
             if value is not None:
-                check_choice(name, value, dict.fromkeys(frame[name]))
-                frame = frame[frame[name] == value]
+                check_choice(column, value, dict.fromkeys(frame[column]))
+                frame = frame[frame[column] == value]
         return plot_validation(frame, ax=ax)
 
 
-def _verdicts(summary: pd.DataFrame, level: float) -> tuple[str, ...]:
+def _describe_verdicts(summary: pd.DataFrame, level: float) -> tuple[str, ...]:
     """Return the verdict by each metric."""
     metrics = summary.groupby("metric", sort=False)
-    one = len(metrics) == 1
-    return tuple(_verdict(part, "" if one else f"By {metric}, ", level) for metric, part in metrics)
+    verdicts = []
+    for metric, rows in metrics:
+        prefix = f"By {metric}, " if len(metrics) > 1 else ""
+        verdicts.append(prefix + describe_verdict(rows, level))
+    return tuple(verdicts)
 
 
-def _verdict(rows: pd.DataFrame, before: str, level: float) -> str:
-    """Return which weights come nearest by one metric, whether bias is left, and the order."""
+def describe_verdict(rows: pd.DataFrame, level: float) -> str:
+    """Return the weights that come nearest by one metric, whether bias remains, and the ranking."""
     weighted = rows[rows["propensity"] != RANDOM_SAMPLE]
     if weighted["reduction"].isna().all():
-        return f"{before}no weighted estimate is defined."
+        return "no weighted estimate is defined."
     best: dict[Any, Any] = weighted.sort_values("reduction", kind="stable").to_dict("records")[-1]
     if best["if_unbiased"] <= 0:
-        return f"{before}the plain average's error is within noise: there is no bias to remove."
+        return "the error of AOA is within noise: there is no bias to remove."
     if best["reduction"] <= ROUNDING:
-        return f"{before}no weights come nearer to random exposure than the plain average does."
-    name, share = f"{best['propensity']} with {best['estimator']}", f"{best['reduction']:z.0%}"
-    if not pd.isna(best["reduction_low"]):
-        share += f" [{best['reduction_low']:z.0%}, {best['reduction_high']:z.0%}]"
-    tried = f", the best of {len(weighted)} tried" if len(weighted) > 1 else ""
-    nearest = f"comes nearest to random exposure{tried}: it removes {share} of the plain"
-    texts = [f"{name} {nearest} average's error."]
+        return "no weights come nearer to random exposure than AOA does."
+    sentences = []
     if best["tau_change_high"] < 0:
-        texts.insert(0, "no weights to decide with: the order is worse than the plain one.")
+        sentences.append("do not decide by weights: their ranking is worse than the ranking by AOA.")
     elif best["reduction_low"] <= 0:
-        texts.insert(0, "no weights are shown to help.")
-    return before + " ".join([*texts, *_left(best, level), *_order(best)])
+        sentences.append("no weights are shown to help.")
+    sentences.append(_describe_best(best, n_tried=len(weighted)))
+    sentences.extend(_describe_remaining_bias(best, level))
+    sentences.extend(_describe_ranking(best))
+    return " ".join(sentences)
 
 
-def _left(row: Mapping[Any, Any], level: float) -> list[str]:
-    """Return whether bias is left, and how much would have been found; nothing if unknown."""
+def _describe_best(row: Mapping[Any, Any], n_tried: int) -> str:
+    """Return the weights with the largest reduction and the reduction, as a sentence."""
+    reduction = f"{row['reduction']:z.0%}"
+    if not pd.isna(row["reduction_low"]):
+        reduction += f" [{row['reduction_low']:z.0%}, {row['reduction_high']:z.0%}]"
+    choice = f", the best of {n_tried} tried" if n_tried > 1 else ""
+    return (
+        f"{row['propensity']} with {row['estimator']} comes nearest to random exposure{choice}: it removes "
+        f"{reduction} of the error of AOA."
+    )
+
+
+def _describe_remaining_bias(row: Mapping[Any, Any], level: float) -> list[str]:
+    """Return whether bias remains, and how much would have been found; nothing if unknown."""
     if pd.isna(row["falls_short"]):
         return []
     unbiased = f"an unbiased estimate would remove {row['if_unbiased']:.0%}"
     if row["falls_short"]:
-        return [f"Bias is left: {unbiased}."]
-    # The interval ends z standard errors above the share; a shortfall of z + z_power is found so often.
+        return [f"Bias remains: {unbiased}."]
+    # The interval ends z standard errors above the reduction, so a difference of z + z_power standard errors
+    # is found with this power.
     z = ndtri((1 + level) / 2)
     smallest = (row["reduction_high"] - row["reduction"]) * (1 + ndtri(POWER) / z)
-    found = f"Bias of {smallest:.0%} of that error would have been found in {POWER:.0%} of samples."
-    return [f"No bias is found in what is left: {unbiased}.", found]
+    return [
+        f"No remaining bias is found: {unbiased}.",
+        f"Bias of {smallest:.0%} of that error would have been found in {POWER:.0%} of samples.",
+    ]
 
 
-def _order(row: Mapping[Any, Any]) -> list[str]:
-    """Return whether recommenders stand in a better order than by the plain average; nothing if unknown."""
+def _describe_ranking(row: Mapping[Any, Any]) -> list[str]:
+    """Return whether the ranking of recommenders is better than by AOA; nothing if unknown."""
     if pd.isna(row["tau_b"]) or pd.isna(row["tau_b_aoa"]):
         return []
-    values = f"(tau {row['tau_b']:.2f}, plain {row['tau_b_aoa']:.2f})"
+    values = f"(tau {row['tau_b']:.2f}, AOA {row['tau_b_aoa']:.2f})"
     if row["tau_change_low"] > 0:
-        return [f"Its order of recommenders is better than the plain one {values}."]
+        return [f"Its ranking of recommenders is better than the ranking by AOA {values}."]
     if row["tau_change_high"] < 0:
-        return [f"Its order of recommenders is worse than the plain one {values}."]
-    return [f"Its order of recommenders is not clearly better or worse {values}."]
+        return [f"Its ranking of recommenders is worse than the ranking by AOA {values}."]
+    return [f"Its ranking of recommenders is not clearly better or worse {values}."]

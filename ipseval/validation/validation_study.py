@@ -1,4 +1,4 @@
-"""Validation: estimates compared with what random exposure shows."""
+"""validate(): estimates from the biased log compared with random exposure."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from ipseval.utils.checks import as_generator, as_list, check_fraction, check_po
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval.utils.ids import distinct, union
 from ipseval.utils.types import RngLike, TieChoice
+from ipseval.validation._accumulator import Collected
 from ipseval.validation._calibration import Calibration, seeded
-from ipseval.validation._collected import Collected
 from ipseval.validation._criteria import user_weights
 from ipseval.validation._curve import check_trainers
 from ipseval.validation._population import liked_pairs, rank_beside, shown_outside
@@ -48,7 +48,7 @@ Trainer = Callable[[Interactions], Any]
 METRICS = ("atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "mean_dcg@5")
 ESTIMATORS = (SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)
 GAMMAS = (-1.0, 0.0, 1.0, 1.5, 2.0, 3.0)
-# Lists of these say nothing about what a logging recommender shows: one list for all, and no preference.
+# The lists of these models are one list for all users and random lists, unlike a logging recommender.
 NOT_A_LOGGER = ("popularity", "random")
 
 
@@ -71,22 +71,24 @@ def validate(
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Validation:
-    """Return how far estimates from the biased log are from the truth seen under random exposure.
+    """Measure the bias of estimates from the biased log against random exposure.
 
-    Per split: the biased positives are divided at random into training and held-out ones; every model is
+    Per split: the biased positives are divided at random into training and held-out positives; every model is
     trained and ranks the held-out and the random-exposure positives in one pass, among the same candidates
     (the catalogue minus the user's training items). The random positives of a user are a simple random sample
-    of its relevant items, so their plain average is the reference.
+    of its relevant items, so their unweighted average is the reference.
 
     Estimates and references are over the same users. An estimator of the pooled average (`target` "pooled")
-    is compared over all users with random exposure, and its reference is the truth over them. One of the
-    average over users (`target` "user") is compared over users with both kinds of positives. That average is
-    not the one over all users: random positives are met more often where there are many relevant items.
+    is compared over all users with random exposure, and its reference is the average over them. An estimator
+    of the average over users (`target` "user") is compared over users with both kinds of positives. That
+    average differs from the average over all users, because users with many relevant items more often have
+    random positives.
 
-    Rows of the propensity `random-sample` are the plain average over the random positives of other users:
-    those on whom the weights are calibrated. They show what the calibration sample gives without any weights.
+    Rows of the propensity `random-sample` are the unweighted average over the random positives of other
+    users, on whom the weights are calibrated. They show the error of the calibration sample without weights.
 
-    Propensities that read random exposure are calibrated on users other than those they weight (`n_folds`).
+    Propensities that read random exposure are calibrated on users other than the users that they weight
+    (`n_folds`).
 
     Parameters
     ----------
@@ -98,30 +100,36 @@ def validate(
         Name -> Propensity, model with `fit(train)`, `DensityRatioPropensity`, or function
         `Calibration` -> Propensity.
     random_exposure : RandomExposure, optional
-        In place of a study: pairs shown at random, over the ids of `split`. They are the reference.
-    metrics : labels or Metric objects of mean type
-        Others have no reference: a few random positives give the average of c(rank) over all relevant items,
-        but not the NDCG of all relevant items.
-    estimators : labels or Estimator objects
-        Each is computed with every propensity. The plain average with the same target stands beside it
-        without being named. "ppi" adds rows to `random-sample`: the random sample less what the log's
-        odds predict of its noise, as in `correct`. It ranks candidates of the exposed users, too.
+        Replaces a study: pairs shown at random, over the ids of `split`. They are the reference.
+    metrics : iterable of str or Metric, default ("atop", "recall@5", "recall@10", "mean_dcg")
+        Metrics of mean type. Other metrics have no reference: a few random positives give the average of
+        c(rank) over all relevant items, but not the NDCG of all relevant items.
+    estimators : iterable of str or Estimator, default ("snips-global", "snips-pooled")
+        Each is computed with every propensity. AOA with the same target is always included. "ppi" adds rows
+        to `random-sample`: the random sample minus the noise that the density ratio of the log predicts, as
+        in `correct`. It also ranks candidates of the exposed users.
     split : Split, optional
-        A split of the biased positives made before, on which `models` (scorers) were trained.
-        Required with `random_exposure`.
-    n_splits, test_fraction, threshold
-        Number of random splits, held-out share, and rating from which a pair is positive (default: the
-        study's).
-    n_folds : int
+        A split of the biased positives, on which `models` (scorers) were trained. Required with
+        `random_exposure`.
+    n_splits, test_fraction, threshold : int, float and float or None
+        Number of random splits (default 1), held-out share (default 0.2), and rating from which a pair is
+        positive (default: the threshold of the study).
+    n_folds : int, default 2
         Folds of users; a propensity that reads random exposure weights a fold by a fit to the others.
     ties, confidence_level
-        As in `evaluate`; the level is that of all intervals.
-    n_resamples : int
-        Bootstrap over users, of the errors given the fitted propensities and models.
-    rng : int, Generator or None
-        Of splits, folds, resamples, and fits without a seed of their own.
+        As in `evaluate`; the level applies to all intervals.
+    n_resamples : int, default 500
+        Bootstrap resamples of users, which give the errors for fixed propensities and models.
+    rng : int, Generator or None, default None
+        Source of splits, folds, resamples, and fits without a seed.
     compute : ComputeOptions
         As in `rank_positives`.
+
+    Returns
+    -------
+    Validation
+        `.summary` with one row per metric, propensity and estimator, `.frame` with all estimates, and a
+        report.
 
     Raises
     ------
@@ -132,57 +140,90 @@ def validate(
     Warns
     -----
     DataWarning
-        Once for each text that fitting propensities warned of, with their names; all are in `.notes`. That
-        γ is above 1 is no warning here: it asks for this very check.
+        Once for each text of the warnings of fitted propensities, with their names; all are in `.notes`. The
+        warning that γ is above 1 is omitted, because it advises to make this validation.
+
+    See Also
+    --------
+    exposure_curve : Errors against the number of users with random exposure.
+    default_models : Recommenders to validate with.
+    default_propensities : Propensities to compare.
     """
     check_trainers(models, trained=split is not None)
     if not isinstance(propensities, Mapping) or not propensities:
         raise InputError('propensities must be a non-empty mapping {"name": propensity}.')
     if RANDOM_SAMPLE in propensities:
-        raise InputError(f"{RANDOM_SAMPLE!r} names the plain average of the random sample; choose another.")
+        raise InputError(
+            f"propensities must not contain {RANDOM_SAMPLE!r}, which names the unweighted average of the "
+            "random sample. Choose another name."
+        )
     check_fraction("confidence_level", confidence_level)
     check_positive_int("n_folds", n_folds, minimum=2)
-    chosen = [metric(one) for one in as_list(metrics, "metrics")]
-    _check_metrics(chosen)
-    asked = as_list(estimators, "estimators")
-    compared = [resolve_estimator(one) for one in asked if one != PPI]
+    metric_objects = [metric(request) for request in as_list(metrics, "metrics")]
+    _check_metrics(metric_objects)
+    requested_estimators = as_list(estimators, "estimators")
+    estimator_objects = [resolve_estimator(request) for request in requested_estimators if request != PPI]
     check_compute(compute)
     generator = as_generator(rng)
-    study = _study_of(study, random_exposure, split, threshold)
+    study = _resolve_study(study, random_exposure, split, threshold)
     positives = study.positives(threshold)
     exposed = distinct(study.random.user)
     n_resamples = check_positive_int("n_resamples", n_resamples, minimum=0)
-    (fits,) = generator.spawn(1)  # so that all else is the same with and without them
-    collected = Collected(
-        chosen,
-        compared,
-        list(models),
-        seeded(propensities, fits),
-        exposed,
-        user_weights(exposed.size, n_resamples, generator),
-        ties,
-        confidence_level,
+    # Fits draw from a generator of their own, so that all other draws are the same with and without them.
+    (fit_generator,) = generator.spawn(1)
+    accumulator = Collected(
+        metrics=metric_objects,
+        estimators=estimator_objects,
+        models=list(models),
+        propensities=seeded(propensities, fit_generator),
+        exposed=exposed,
+        weights=user_weights(exposed.size, n_resamples, generator),
+        ties=ties,
+        confidence_level=confidence_level,
     )
-    for number in range(1 if split is not None else check_positive_int("n_splits", n_splits)):
-        one = split or split_random(positives.biased, test_fraction=test_fraction, rng=generator)
-        fold = generator.permutation(np.arange(one.n_users) % n_folds)
-        shown = shown_outside(study, one, threshold)
-        scorers = {name: model if split is not None else model(one.train) for name, model in models.items()}
-        scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
-        candidates = pairs_to_predict(shown, one) if PPI in asked else None
-        pairs = liked_pairs(shown) if candidates is None else union(shown.pair_key, candidates)
-        ranks = rank_beside(scorers, one, pairs, compute)
-        collected.add(number, one, shown, scorers, ranks, fold, candidates)
-    return collected.result(study, len(positives.random))
+    if split is None:
+        check_positive_int("n_splits", n_splits)
+    else:
+        n_splits = 1
+    for number in range(n_splits):
+        if split is None:
+            current_split = split_random(positives.biased, test_fraction=test_fraction, rng=generator)
+        else:
+            current_split = split
+        fold = generator.permutation(np.arange(current_split.n_users) % n_folds)
+        exposure = shown_outside(study, current_split, threshold)
+        scorers = _build_scorers(models, current_split, trained=split is not None)
+        pairs = liked_pairs(exposure)
+        candidates = None
+        if PPI in requested_estimators:
+            candidates = pairs_to_predict(exposure, current_split)
+            pairs = union(exposure.pair_key, candidates)
+        ranks = rank_beside(scorers, current_split, pairs, compute)
+        accumulator.add(
+            number=number,
+            split=current_split,
+            shown=exposure,
+            scorers=scorers,
+            ranks=ranks,
+            fold=fold,
+            candidates=candidates,
+        )
+    return accumulator.result(study, len(positives.random))
 
 
-def _study_of(
+def _build_scorers(models: Mapping[str, Any], split: Split, *, trained: bool) -> dict[str, object]:
+    """Return the scorers of a split: the models themselves, or the results of training them."""
+    scorers = models if trained else {name: train(split.train) for name, train in models.items()}
+    return {name: adapt(scorer, split, name=name) for name, scorer in scorers.items()}
+
+
+def _resolve_study(
     study: RandomExposureStudy | None,
     random_exposure: RandomExposure | None,
     split: Split | None,
     threshold: float | None,
 ) -> RandomExposureStudy:
-    """Return the study, or that of a split and a random exposure."""
+    """Return the study, or the study of a split and a random exposure."""
     if (study is None) == (random_exposure is None):
         raise InputError("validate requires either study, or random_exposure and split. Pass one of the two.")
     if study is not None:
@@ -197,97 +238,142 @@ def _study_of(
             "threshold must be left out with random_exposure, which specifies the positive pairs; got "
             f"{threshold!r}. Remove it."
         )
-    shown = random_exposure
-    assert shown is not None
-    shown.check_ids(split, "split")
-    liked = Interactions(
-        shown.user, shown.item, split.user_ids, split.item_ids, value=shown.positive.astype(np.float64)
+    assert random_exposure is not None
+    random_exposure.check_ids(split, "split")
+    random = Interactions(
+        random_exposure.user,
+        random_exposure.item,
+        split.user_ids,
+        split.item_ids,
+        value=random_exposure.positive.astype(np.float64),
     )
-    held_out = replace(split.test, value=np.ones(len(split.test)))
-    return RandomExposureStudy("random exposure", held_out, liked, threshold=1.0)
+    biased = replace(split.test, value=np.ones(len(split.test)))
+    return RandomExposureStudy("random exposure", biased, random, threshold=1.0)
 
 
-def _check_metrics(chosen: list[Metric]) -> None:
-    others = [one.label for one in chosen if one.kind != "mean"]
-    if others:
+def _check_metrics(metrics: list[Metric]) -> None:
+    """Raise `InputError` unless all metrics are of mean type."""
+    labels = [metric.label for metric in metrics if metric.kind != "mean"]
+    if labels:
         raise InputError(
-            f"{', '.join(others)}: only metrics of mean type (recall@k, mean_dcg@k, atop) have a reference, "
+            f"{', '.join(labels)}: only metrics of mean type (recall@k, mean_dcg@k, atop) have a reference, "
             "as random exposure shows a sample of the relevant items and not all of them."
         )
 
 
 def default_models() -> dict[str, Trainer]:
-    """Return seven trainers that need no other library: name -> function train -> scorer."""
+    """Return seven trainers that need no other library.
+
+    Returns
+    -------
+    dict
+        Name -> function train -> scorer.
+
+    See Also
+    --------
+    validate : Evaluate the models against random exposure.
+    """
     return {
         "popularity": baselines.popularity,
         "item-kNN": baselines.item_knn,
         "item-kNN 20": partial(baselines.item_knn, n_neighbors=20),
         "EASE": partial(baselines.ease, regularization=50.0),
         "EASE 500": partial(baselines.ease, regularization=500.0),
-        "PureSVD 10": partial(_pure_svd, n_factors=10),
-        "PureSVD 50": partial(_pure_svd, n_factors=50),
+        "PureSVD 10": partial(_train_pure_svd, n_factors=10),
+        "PureSVD 50": partial(_train_pure_svd, n_factors=50),
     }
 
 
-def _pure_svd(log: Interactions, n_factors: int) -> Any:
+def _train_pure_svd(log: Interactions, n_factors: int) -> Any:
+    """Return the scorer of PureSVD with at most as many factors as the log allows."""
     return baselines.pure_svd(log, n_factors=min(n_factors, log.n_users - 1, log.n_items - 1))
 
 
 def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
-    """Return the propensities that a validation compares, as `validate` takes them.
+    """Return the propensities that a validation compares.
 
     γ on a grid, with n* + 1 in place of n* so that every positive keeps a weight; γ calibrated on random
     exposure, on training counts and against the held-out positives; γ from the recommenders' lists; the
     propensities published with the data; direct and piecewise item propensities; the density ratio.
+
+    Parameters
+    ----------
+    study : RandomExposureStudy
+        Study, whose published propensities are included.
+
+    Returns
+    -------
+    dict
+        Name -> propensity, as `validate` takes them.
+
+    See Also
+    --------
+    validate : Compare the propensities with random exposure.
     """
-    rules: dict[str, Any] = {
-        f"gamma = {gamma:g}": PowerLawPropensity(gamma=gamma, unseen="smooth") for gamma in GAMMAS
-    }
-    rules["gamma calibrated"] = calibrated_gamma
-    rules["gamma calibrated, held-out"] = partial(calibrated_gamma, held_out=True)
-    rules["gamma from lists"] = gamma_from_lists
+    rules: dict[str, Any] = {}
+    for gamma in GAMMAS:
+        rules[f"gamma = {gamma:g}"] = PowerLawPropensity(gamma=gamma, unseen="smooth")
+    rules["gamma calibrated"] = calibrate_gamma
+    rules["gamma calibrated, held-out"] = partial(calibrate_gamma, held_out=True)
+    rules["gamma from lists"] = fit_gamma_from_lists
     if study.propensity is not None:
         rules["published"] = study.propensity
-    rules["direct"] = lambda given: DirectPropensity(given.exposure).fit(given.train)
-    rules["piecewise"] = lambda given: StratifiedPropensity(exposure=given.exposure, n_strata=5).fit(
-        given.train
-    )
+    rules["direct"] = _fit_direct
+    rules["piecewise"] = _fit_piecewise
     rules["density ratio"] = DensityRatioPropensity(rng=0)
     return rules
 
 
-def calibrated_gamma(calibration: Calibration, *, held_out: bool = False) -> Propensity:
-    """Return the power law with γ from the random exposure of the calibration users."""
-    # With `held_out` the slope of n* in their held-out positives replaces the slope 1 of training counts,
-    # which noise in small counts flattens.
+def _fit_direct(calibration: Calibration) -> Propensity:
+    """Return the direct item propensities of the calibration users."""
+    return DirectPropensity(calibration.exposure).fit(calibration.train)
+
+
+def _fit_piecewise(calibration: Calibration) -> Propensity:
+    """Return the item propensities of the calibration users in five strata."""
+    return StratifiedPropensity(exposure=calibration.exposure, n_strata=5).fit(calibration.train)
+
+
+def calibrate_gamma(calibration: Calibration, *, held_out: bool = False) -> Propensity:
+    """Return the power law with γ from the random exposure of the calibration users.
+
+    With `held_out`, the slope of n* in their held-out positives replaces the slope 1 of training counts,
+    which noise in small counts flattens.
+    """
     exposure = calibration.exposure
-    fitted = fit_gamma_from_exposure(
+    fit = fit_gamma_from_exposure(
         calibration.train.popularity,
         exposure.n_exposed,
         exposure.n_positive,
         held_out=calibration.held_out.popularity if held_out else None,
     )
-    return PowerLawPropensity(gamma=fitted.gamma, unseen="smooth").fit(calibration.train)
+    return PowerLawPropensity(gamma=fit.gamma, unseen="smooth").fit(calibration.train)
 
 
-def gamma_from_lists(calibration: Calibration, *, length: int = 50) -> Propensity:
-    """Return the power law with the mean γ (level-OLS) of the evaluated recommenders' lists of `length`."""
-    # The fit of Yang et al., RecSys 2018, doi 10.1145/3240323.3240355. It reads no random exposure, and takes
-    # the recommenders for the one that produced the log.
-    gamma = calibration.once(("gamma of lists", length), partial(_mean_gamma, calibration, length))
+def fit_gamma_from_lists(calibration: Calibration, *, length: int = 50) -> Propensity:
+    """Return the power law with the mean γ (level-OLS) of the evaluated recommenders' lists of `length`.
+
+    The fit is by Yang et al., RecSys 2018, doi 10.1145/3240323.3240355. It reads no random exposure, and
+    takes the evaluated recommenders for the recommender that produced the log.
+    """
+    key = ("gamma from lists", length)
+    gamma = calibration.once(key, partial(_mean_gamma_of_lists, calibration, length))
     return PowerLawPropensity(gamma=gamma, unseen="smooth").fit(calibration.train)
 
 
-def _mean_gamma(calibration: Calibration, length: int) -> float:
+def _mean_gamma_of_lists(calibration: Calibration, length: int) -> float:
+    """Return the mean γ of the lists of all recommenders that may resemble a logging recommender."""
     train = calibration.train
     split = Split(train, calibration.held_out)
-    loggers = [scorer for name, scorer in calibration.models.items() if name not in NOT_A_LOGGER]
-    if not loggers:
+    scorers = [scorer for name, scorer in calibration.models.items() if name not in NOT_A_LOGGER]
+    if not scorers:
         raise InputError("γ from lists needs a recommender other than popularity and random.")
+    gammas = []
     with warnings.catch_warnings():
-        # One sentence about the mean is enough; below, if it is above 1.
+        # The power law warns once if the mean is above 1, so the warnings of single recommenders are dropped.
         warnings.simplefilter("ignore", IdentificationWarning)
-        tops = (one if is_list_frame(one) else top_items(one, split, k=length) for one in loggers)
-        counts = (count_recommendations(one, train, k=length, rng=0) for one in tops)
-        gammas = [fit_gamma(train.popularity, one, method="level-ols").gamma for one in counts]
+        for scorer in scorers:
+            lists = scorer if is_list_frame(scorer) else top_items(scorer, split, k=length)
+            counts = count_recommendations(lists, train, k=length, rng=0)
+            gammas.append(fit_gamma(train.popularity, counts, method="level-ols").gamma)
     return float(np.mean(gammas))

@@ -317,7 +317,7 @@ CASES = [
     # What once ended in an error of another library, or ended the process.
     (lambda: k_core(RATINGS, DAYS), "must be an integer"),
     (lambda: ipseval.order_agreement([1, 2, 3], [1, 2, 3], k=DAYS), "must be"),
-    (lambda: ipseval.order_agreement(scipy.sparse.csr_matrix([1.0, 2]), [1, 2]), "a must hold"),
+    (lambda: ipseval.order_agreement(scipy.sparse.csr_matrix([1.0, 2]), [1, 2]), "a must contain"),
     (lambda: RANKED.mean_by_user(np.ones(2), weights=np.ones((2, 9))), "one entry for each"),
     (lambda: evaluate_policies(shown(), {"a": np.full((3, 1), 1 / 3)}, estimators=[]), "estimators is empty"),
     (lambda: run().to_markdown(digits=-3), "digits must be an integer >= 1"),

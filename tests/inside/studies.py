@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from ipseval.inference.orders import RowOrders, measures
-from ipseval.studies.agreement._blocks import blocks, silhouette
+from ipseval.studies.agreement._blocks import blocks, compute_silhouette
 from ipseval.studies.online._noise import (
-    Noisy,
+    NoisyDifferences,
     TrueSpread,
-    _bounds,
-    _deviance,
-    _start,
+    _compute_deviance,
+    _spread_bounds,
+    _start_values,
+    compute_reliability,
     naive_pearson,
-    reliability,
 )
-from ipseval.studies.protocols._compare import _inversions, _most_frequent, mean_of_comparisons
-from ipseval.studies.protocols._evaluate import Result, Setting, _covariance
-from ipseval.studies.protocols._protocol import Choice, described
-from ipseval.studies.protocols._result import _reference
-from ipseval.studies.protocols._run import Plan, run
-from ipseval.studies.protocols._store import Store, _library, _Reader, fingerprint, log_fingerprint
-from ipseval.studies.protocols._study import _log, _model, _protocols
+from ipseval.studies.protocols._compare import (
+    _describe_most_frequent_swap,
+    _find_inversions,
+    average_comparisons,
+)
+from ipseval.studies.protocols._evaluate import Result, Setting, _compute_covariance
+from ipseval.studies.protocols._protocol import Choice, format_setting
+from ipseval.studies.protocols._result import _choose_reference
+from ipseval.studies.protocols._run import Plan, run_plan
+from ipseval.studies.protocols._store import (
+    Store,
+    _describe_library,
+    _FingerprintReader,
+    fingerprint,
+    fingerprint_log,
+)
+from ipseval.studies.protocols._study import _build_protocols, _load_model, _read_log

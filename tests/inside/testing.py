@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from ipseval.testing._bounds import Difference as Difference
-from ipseval.testing._bounds import _chance as _chance
-from ipseval.testing._gate import _against, _estimator, rounded_up, same_quantity, unseen_below
+from ipseval.testing._bounds import _exceedance_probability as _exceedance_probability
+from ipseval.testing._gate import (
+    _choose_estimator,
+    _describe_contradiction,
+    describe_undetected_loss,
+    find_comparable_estimators,
+    round_up_loss,
+)
 from ipseval.testing._history import GateHistory as GateHistory
-from ipseval.testing._preflight import Preflight, _shuffled, _truncated
+from ipseval.testing._preflight import Preflight, _shuffle_ranks, _truncate_ranks

@@ -44,7 +44,7 @@ def test_overlap_is_the_expectation_over_random_tie_breaking(data: st.DataObject
 
     def tops(x: list[int]) -> list[set[int]]:
         orders = itertools.permutations(range(len(x)))
-        return [set(sorted(order, key=lambda place: -x[place])[:k]) for order in orders]
+        return [set(sorted(order, key=lambda item: -x[item])[:k]) for order in orders]
 
     expected = np.mean([len(s & t) / k for s in tops(a) for t in tops(b)])
     assert order_agreement(a, b, k=[k]).overlap[k] == pytest.approx(expected)
@@ -76,12 +76,12 @@ def test_a_constant_vector_gives_nan_with_the_reason() -> None:
     assert "ties in a: or@1 averaged over breaking them at random" in result.note
 
 
-def test_ties_are_named_at_the_cutoffs_that_part_them() -> None:
+def test_ties_are_named_at_the_cutoffs_that_separate_them() -> None:
     note = order_agreement([1, 1, 2, 3], [1, 2, 3, 4], k=[1, 2, 3]).note
     assert note == "ties in a: or@3 averaged over breaking them at random"
 
 
-def test_values_that_differ_by_rounding_alone_are_tied_and_said_to_be() -> None:
+def test_values_that_differ_by_rounding_only_are_tied_and_noted() -> None:
     result = order_agreement([1, 2, 3], [0.3, 0.1 + 0.2, 0.3], k=[1])
     assert result.note == (
         "src and tau_b are NaN: all 3 values of b are equal; "
@@ -113,23 +113,23 @@ def test_intervals_are_those_of_the_means_over_resampled_users(n_users: int, lev
         a[1, 2:] = np.nan  # in some replicates nobody has a value of the second recommender
     options = {"k": 2, "n_resamples": 60, "rng": 9, "confidence_level": level}
     result, generator = order_agreement(a, b, **options), np.random.default_rng(9)
-    each = []
+    replicates = []
     for _ in range(60):
         users = generator.integers(0, n_users, n_users)
         if np.isnan(a[:, users]).all(axis=1).any():
-            each.append(dict.fromkeys(result.values, np.nan))
+            replicates.append(dict.fromkeys(result.values, np.nan))
         else:
-            means = (np.nanmean(one[:, users], axis=1) for one in (a, b))
-            each.append(order_agreement(*means, k=2).values)
+            means = (np.nanmean(values[:, users], axis=1) for values in (a, b))
+            replicates.append(order_agreement(*means, k=2).values)
     expected = order_agreement(np.nanmean(a, axis=1), np.nanmean(b, axis=1), k=2)
     assert dict(result.values) == expected.values
     assert (result.unit, result.n_units, result.confidence_level) == ("users", n_users, level)
     for name in ("or@2", "src", "ipc", "tau_b"):
         ends = [(1 - level) / 2, (1 + level) / 2]
-        low, high = np.nanquantile([one[name] for one in each], ends)
+        low, high = np.nanquantile([values[name] for values in replicates], ends)
         assert result.intervals[name] == pytest.approx((low, high))
         assert (result.to_dict()[f"{name}_low"], result.to_dict()[f"{name}_high"]) == result.intervals[name]
-    share = np.mean([np.isnan(one["src"]) for one in each])
+    share = np.mean([np.isnan(values["src"]) for values in replicates])
     undefined = f"src and tau_b undefined in {share:.1%} of the replicates"
     assert result.note.split("; ")[-1] == (undefined if n_users == 6 else "")
     low, high = result.intervals["ipc"]
@@ -139,7 +139,8 @@ def test_intervals_are_those_of_the_means_over_resampled_users(n_users: int, lev
 
 def test_mean_over_data_sets_is_the_mean_with_an_interval_over_data_sets() -> None:
     sets = [
-        order_agreement([1, 2, 3], other) for other in ([1, 2, 3], [1, 3, 2], [3, 2, 1], [2, 1, 3], [1, 2, 3])
+        order_agreement([1, 2, 3], values)
+        for values in ([1, 2, 3], [1, 3, 2], [3, 2, 1], [2, 1, 3], [1, 2, 3])
     ]
     result = mean_agreement(sets, n_resamples=2000, rng=0)
     assert result.src == pytest.approx((1 + 0.5 - 1 + 0.5 + 1) / 5)
@@ -150,12 +151,12 @@ def test_mean_over_data_sets_is_the_mean_with_an_interval_over_data_sets() -> No
     assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.54 / 5), rel=0.2)
     assert (result.unit, result.n_units, result.note) == ("data sets", 5, "")
     draws = np.random.default_rng(0).integers(0, 5, (40, 5))
-    found = mean_agreement(sets, n_resamples=40, rng=0, confidence_level=0.8)
+    mean = mean_agreement(sets, n_resamples=40, rng=0, confidence_level=0.8)
     for name, values in {"src": [1, 0.5, -1, 0.5, 1], "ipc": [0, 1, 3, 1, 0]}.items():
         expected = np.quantile(np.array(values)[draws].mean(axis=1), [0.1, 0.9])
-        assert found.intervals[name] == pytest.approx(expected)
-    assert found.confidence_level == 0.8
-    assert mean_agreement(sets[:4], rng=0).note == "4 data sets: the interval says little"
+        assert mean.intervals[name] == pytest.approx(expected)
+    assert mean.confidence_level == 0.8
+    assert mean_agreement(sets[:4], rng=0).note == "4 data sets: the interval is hardly informative"
     assert mean_agreement([*sets, *sets], rng=0).note == ""
 
 
@@ -165,7 +166,7 @@ def test_mean_over_data_sets_counts_undefined_ones() -> None:
     assert (result.src, result.overlap[1], result.n_recommenders) == (1.0, (1 + 1 / 3) / 2, 3)
     assert result.note == (
         "src: 1 of 2 data sets left out (NaN); tau_b: 1 of 2 data sets left out (NaN); "
-        "2 data sets: the interval says little"
+        "2 data sets: the interval is hardly informative"
     )
     assert result.intervals["or@1"] == pytest.approx((1 / 3, 1.0))
     assert result.intervals["src"] == (1.0, 1.0)  # of draws that have a defined one

@@ -28,18 +28,18 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.er
 def test_the_grid_has_every_combination_that_exists() -> None:
     pools = {"full": "all", "some": 3}
     options = {"n_repeats": 4, "n_searches": 3}
-    found = grid(holdout=["ratio", "global-time"], k_core=[None, 5], candidates=pools, **options)
-    assert [one.label for one in found] == [
+    protocols = grid(holdout=["ratio", "global-time"], k_core=[None, 5], candidates=pools, **options)
+    assert [protocol.label for protocol in protocols] == [
         f"{split}, {core}, {pool}"
         for core in ("no filter", "5-core")
         for split in ("RO_RS", "TO_RS", "GT")
         for pool in ("full", "some")
     ]
-    assert [one.n_repeats for one in found[:6]] == [4, 4, 3, 3, 3, 3]
-    assert [one.n_repeats for one in grid()] == [1] * 4
+    assert [protocol.n_repeats for protocol in protocols[:6]] == [4, 4, 3, 3, 3, 3]
+    assert [protocol.n_repeats for protocol in grid()] == [1] * 4
 
 
-def test_labels_name_the_pool_and_whether_training_items_compete() -> None:
+def test_labels_name_the_candidates_and_whether_training_items_are_included() -> None:
     pools = {"full": "all", "given lists": make_log().to_frame(), "7": 7, "some": "some"}
     # A scheme of one's own has both a distribution and a number, or is what it prints.
     for half in (SimpleNamespace(distribution="uniform"), SimpleNamespace(distribution=1, n_sampled=3)):
@@ -51,22 +51,22 @@ def test_labels_name_the_pool_and_whether_training_items_compete() -> None:
         assert seen.label == "GT, 3-core, ours with seen items"
 
 
-def test_splits_share_a_key_where_their_sizes_do() -> None:
+def test_splits_with_the_same_sizes_share_a_key() -> None:
     ratio = {"order": "random", "holdout": "ratio", "k_core": 5, "seen": "exclude"}
     shares = {"test_fraction": 0.1, "validation_fraction": 0.1}
     assert Protocol(n_validation=0).split_key == ratio | shares
-    one = Protocol("temporal", "leave-one-out", test_fraction=0.3, n_validation=0, n_repeats=3)
-    rest = {"order": "temporal", "holdout": "leave-one-out", "n_validation": 0}
-    assert one.split_key == ratio | rest
-    assert [one.split_number(2), Protocol().split_number(2)] == [0, 2]
+    by_number = Protocol("temporal", "leave-one-out", test_fraction=0.3, n_validation=0, n_repeats=3)
+    expected_key = {"order": "temporal", "holdout": "leave-one-out", "n_validation": 0}
+    assert by_number.split_key == ratio | expected_key
+    assert [by_number.split_number(2), Protocol().split_number(2)] == [0, 2]
     validated = [
-        *(one, Protocol(holdout="leave-one-out"), Protocol(n_validation=0)),
+        *(by_number, Protocol(holdout="leave-one-out"), Protocol(n_validation=0)),
         Protocol(validation_fraction=0.0),
         Protocol("temporal", "global-time", validation_fraction=0.0),
     ]
-    assert [each.has_validation for each in validated] == [False, True, True, False, False]
-    first, *others = one.splits(make_log(), 0)
-    assert (first.validation, others) == (None, [first, first])
+    assert [protocol.has_validation for protocol in validated] == [False, True, True, False, False]
+    first, *other_splits = by_number.splits(make_log(), 0)
+    assert (first.validation, other_splits) == (None, [first, first])
     (seen,) = Protocol(seen="include").splits(make_log(), 0)
     assert seen.seen == "include"
 
@@ -84,14 +84,14 @@ def test_a_protocol_makes_the_split_that_it_names() -> None:
             method = methods[protocol.split_label]
             if protocol.order == "random":
                 method = functools.partial(repeated_splits, n_repeats=2, method=method, rng=0)
-            made = method(log, **shares)
-            expected = made if isinstance(made, Split) else next(made)
+            expected = method(log, **shares)
+            expected = expected if isinstance(expected, Split) else next(expected)
             assert np.array_equal(splits[0].test.pair_key, expected.test.pair_key)
 
 
 BAD_PROTOCOLS = {
     "an order that is none": (lambda: grid(order=["rand"]), "unknown value for order: 'rand'"),
-    "random global time": (lambda: Protocol("random", "global-time"), "use order='temporal'"),
+    "random global time": (lambda: Protocol("random", "global-time"), "Use order='temporal'"),
     "unknown field": (lambda: grid(core=[5]), "core: no such field"),
     "no core": (lambda: Protocol(k_core=0), "k_core must be an integer >= 1"),
     "no repeats": (lambda: Protocol(n_repeats=0), "n_repeats must be an integer >= 1"),

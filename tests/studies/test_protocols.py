@@ -28,7 +28,7 @@ from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Protocol, ProtocolStudy, Tuned, grid
-from tests.inside.studies import Result, Setting, _inversions, _reference
+from tests.inside.studies import Result, Setting, _choose_reference, _find_inversions
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -89,10 +89,10 @@ def a_study_in_random_order(tmp_path_factory: pytest.TempPathFactory) -> Protoco
 def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
     shares = {"test_fraction": 0.3, "validation_fraction": 0.0}
     protocol = Protocol("temporal", "ratio", k_core=8, **shares)
-    found = study(tmp_path, protocol, models=PAIR, gammas=[0.5, 0.0])
+    result = study(tmp_path, protocol, models=PAIR, gammas=[0.5, 0.0])
     log = k_core(make_log(), 8)
     assert len(log) < len(make_log())
-    split, each = split_temporal(log, test_fraction=0.3), []
+    split, evaluations = split_temporal(log, test_fraction=0.3), []
     for gamma in (0.5, 0.0):
         with pytest.warns(DataWarning, match="the median user has"):
             direct = evaluate(
@@ -102,12 +102,12 @@ def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
                 metrics=["auc", "recall@5"],
                 estimators=["aoa", "snips", "snips-global"] if gamma == 0.5 else ["snips", "snips-global"],
             ).frame.assign(gamma=gamma)
-        each.append(direct)
-    expected = pd.concat(each)
+        evaluations.append(direct)
+    expected = pd.concat(evaluations)
     expected.loc[expected["estimator"] == "aoa", "gamma"] = np.nan
     keys = ["model", "metric", "estimator", "gamma"]
-    merged = found.frame.merge(expected, on=keys, suffixes=("", "_direct"))
-    assert len(merged) == len(found.frame) == 2 * 2 * (1 + 2 * 2)
+    merged = result.frame.merge(expected, on=keys, suffixes=("", "_direct"))
+    assert len(merged) == len(result.frame) == 2 * 2 * (1 + 2 * 2)
     np.testing.assert_array_equal(merged["estimate"], merged["estimate_direct"])
     np.testing.assert_allclose(merged["std_error"], merged["std_error_direct"], rtol=1e-12)
     assert (merged["n_users"] == merged["n_users_direct"]).all()
@@ -141,18 +141,18 @@ def test_repeats_are_averaged_and_trained_once_each(tmp_path: Path) -> None:
     shares = {"test_fraction": 0.2, "validation_fraction": 0.0}
     options = {"models": PAIR, "metrics": ["auc"], "estimators": ["aoa"], "logs": {"shop": log}}
     study(tmp_path, Protocol(k_core=None, **shares), **options)
-    found = study(tmp_path, Protocol(k_core=None, n_repeats=3, **shares), **options)
-    frame = found.frame
+    result = study(tmp_path, Protocol(k_core=None, n_repeats=3, **shares), **options)
+    frame = result.frame
     # The first repeat was there already.
     assert len(list((tmp_path / "ranks").glob("*.npz"))) == 3 * len(PAIR)
     values, influence = [], np.zeros((60, len(PAIR)))
     splits = list(repeated_splits(log, 3, rng=0, **shares))
     for split in splits:
-        each = [
+        repeats = [
             find_metric("auc").user_values(rank_positives(fit(split.train), split)) for fit in PAIR.values()
         ]
-        values.append(np.mean(each, axis=1))
-        influence += (np.array(each).T - values[-1]) / 60 / 3
+        values.append(np.mean(repeats, axis=1))
+        influence += (np.array(repeats).T - values[-1]) / 60 / 3
     np.testing.assert_allclose(frame["estimate"], np.mean(values, axis=0), rtol=1e-14)
     np.testing.assert_allclose(frame["std_repeats"], np.std(values, axis=0, ddof=1), rtol=1e-12)
     errors = np.sqrt(60 / 59 * (influence**2).sum(axis=0))
@@ -165,23 +165,23 @@ def test_repeats_are_averaged_and_trained_once_each(tmp_path: Path) -> None:
     leaks = [split.leakage for split in splits]
     assert set(frame["leakage"]) == {np.mean([leak.share for leak in leaks])}
     assert set(frame["median_future"]) == {np.mean([leak.median_future for leak in leaks])}
-    (result,) = found.results
-    np.testing.assert_array_equal(result.repeats, values)
+    (repeated,) = result.results
+    np.testing.assert_array_equal(repeated.repeats, values)
     rng = np.random.default_rng([0, zlib.crc32(b"shop")])  # the same draws in every protocol of a log
     shifts = [influence[rng.integers(0, 60, 60)].sum(axis=0) for _ in range(50)]
-    np.testing.assert_allclose(result.replicates, np.mean(values, axis=0) + shifts, rtol=1e-9)
+    np.testing.assert_allclose(repeated.replicates, np.mean(values, axis=0) + shifts, rtol=1e-9)
 
 
 def test_leave_one_out_says_that_snips_equals_aoa(random_order: ProtocolStudy) -> None:
-    found = random_order
-    one_out = found.frame[found.frame["split"] == "RO_LS"].pivot(
+    result = random_order
+    one_out = result.frame[result.frame["split"] == "RO_LS"].pivot(
         index=["model", "metric"], columns="estimator", values="estimate"
     )
     np.testing.assert_allclose(one_out["snips"], one_out["aoa"], rtol=1e-12)
     assert not np.allclose(one_out["snips-global"], one_out["aoa"])
-    text = found.to_markdown()
+    text = result.to_markdown()
     assert "RO_LS (shop): there per-user snips equals aoa for every γ" in text
-    notes = found.between("estimator").query("split == 'RO_LS' and estimator_b == 'snips (γ = 0.5)'")["note"]
+    notes = result.between("estimator").query("split == 'RO_LS' and estimator_b == 'snips (γ = 0.5)'")["note"]
     assert notes.str.contains("snips is identical to aoa here").all()
 
 
@@ -193,35 +193,35 @@ def result(estimates: list[float], errors: list[float]) -> Result:
     return Result(setting, "auc", np.array(estimates), covariance, none, none, 100, "")
 
 
-def test_swaps_are_judged_by_the_smaller_of_the_two_z_values() -> None:
+def test_swaps_are_tested_by_the_smaller_of_the_two_z_values() -> None:
     # Differences: +.3 with SE √(.06² + .08²) = .1, z = 3; and −.2 with SE .1, z = −2. p = 1 − Φ(2).
     a, b = result([0.5, 0.2], [0.06, 0.08]), result([0.3, 0.5], [0.06, 0.08])
-    (swap,) = _inversions(a, b, ["x", "y"])
+    (swap,) = _find_inversions(a, b, ["x", "y"])
     assert (swap.better_in_a, swap.better_in_b) == ("x", "y")
     assert swap.p_value == pytest.approx(stats.norm.sf(2))
-    (reverse,) = _inversions(b, a, ["x", "y"])
+    (reverse,) = _find_inversions(b, a, ["x", "y"])
     assert (reverse.better_in_a, reverse.better_in_b) == ("y", "x")
 
 
 def test_swaps_are_corrected_over_all_pairs_of_models() -> None:
     a, b = result([0.5, 0.2, 0.9], [0.06, 0.08, 0.0]), result([0.3, 0.5, 0.9], [0.06, 0.08, 0.0])
-    (swap,) = _inversions(a, b, ["x", "y", "z"])
+    (swap,) = _find_inversions(a, b, ["x", "y", "z"])
     assert swap.p_value == pytest.approx(3 * stats.norm.sf(2))
 
 
 @pytest.mark.slow
-def test_no_swap_is_found_where_only_noise_differs() -> None:
+def test_no_swap_is_found_when_only_noise_differs() -> None:
     # Two models of equal quality in both settings: both z must exceed 1.64 in opposite directions by chance.
     rng = np.random.default_rng(0)
-    found = 0
+    n_found = 0
     for _ in range(4000):
         draws = rng.normal(0, 0.1, (2, 2))
-        swaps = _inversions(
+        swaps = _find_inversions(
             result(draws[0].tolist(), [0.1, 0.1]), result(draws[1].tolist(), [0.1, 0.1]), "xy"
         )
-        found += any(swap.p_value < 0.05 for swap in swaps)
+        n_found += any(swap.p_value < 0.05 for swap in swaps)
     # 2 · .05² = .5 % with a standard error of √(.005·.995/4000) = .0011.
-    assert found / 4000 == pytest.approx(0.005, abs=4 * 0.0011)
+    assert n_found / 4000 == pytest.approx(0.005, abs=4 * 0.0011)
 
 
 @pytest.mark.slow
@@ -229,18 +229,21 @@ def test_a_false_swap_is_found_in_at_most_five_per_cent_when_one_difference_is_c
     # The worst case: a clear difference in a, none in b. Rate 5 %, standard error √(.05·.95/4000) = .0034.
     rng = np.random.default_rng(1)
     clear = result([1.0, 0.0], [0.05, 0.05])
-    found = 0
+    n_found = 0
     for _ in range(4000):
         values = rng.normal(0, 0.1, 2).tolist()
-        found += any(s.p_value < 0.05 for s in _inversions(clear, result(values, [0.1, 0.1]), "xy"))
-    assert found / 4000 == pytest.approx(0.05, abs=4 * 0.0034)
+        n_found += any(s.p_value < 0.05 for s in _find_inversions(clear, result(values, [0.1, 0.1]), "xy"))
+    assert n_found / 4000 == pytest.approx(0.05, abs=4 * 0.0034)
 
 
 def test_tables_compare_with_the_full_catalogue_or_the_first_estimator() -> None:
     for pools, expected in ((["uniform-4", "full"], ("full", "aoa", None)), (["a", "b"], ("a", "aoa", None))):
         levels = {"candidates": pools, "estimator": ["aoa", "snips"], "k_core": ["5-core"]}
-        held = SimpleNamespace(levels=levels.get)
-        assert tuple(_reference(held, one) for one in ("candidates", "estimator", "k_core")) == expected
+        study_levels = SimpleNamespace(levels=levels.get)
+        assert (
+            tuple(_choose_reference(study_levels, factor) for factor in ("candidates", "estimator", "k_core"))
+            == expected
+        )
 
 
 @pytest.mark.filterwarnings("ignore:recall@1. computed on 4 sampled candidates")
@@ -249,8 +252,8 @@ def test_sampled_candidates_are_ranked_among_and_named(tmp_path: Path) -> None:
     pools = ["all", SampledCandidates(4, distribution="popularity", rng=0)]
     protocols = grid(order=["random"], holdout=["leave-one-out"], k_core=[None], candidates=pools)
     options = {"logs": {"shop": log}, "models": PAIR, "metrics": ["recall@1"], "estimators": ["aoa"]}
-    found = study(tmp_path, *protocols, **options)
-    assert found.levels("candidates") == ["full", "popularity-4"]
+    result = study(tmp_path, *protocols, **options)
+    assert result.levels("candidates") == ["full", "popularity-4"]
     (split,) = repeated_splits(log, 1, method=split_leave_one_out, rng=0)
     for protocol, pool in zip(protocols, pools, strict=True):
         direct = evaluate(
@@ -259,9 +262,9 @@ def test_sampled_candidates_are_ranked_among_and_named(tmp_path: Path) -> None:
             metrics=["recall@1"],
             candidates=pool,
         )
-        rows = found.frame[found.frame["candidates"] == protocol.candidates_label]
+        rows = result.frame[result.frame["candidates"] == protocol.candidates_label]
         assert rows["estimate"].tolist() == direct.frame["estimate"].tolist()
-    table = found.table("candidates", reference="full")
+    table = result.table("candidates", reference="full")
     assert table["candidates_b"].tolist() == ["popularity-4"]
 
 
@@ -275,17 +278,17 @@ def test_the_heat_map_shows_the_matrix_symmetric_with_full_agreement_on_the_diag
     expected = three_logs.matrix("log", "src", metric="auc")
     assert expected.loc["one", "two"] == pytest.approx(pair["src"].mean())
     axes = three_logs.plot("log", "src", metric="auc")
-    shown = [label.get_text() for label in axes.get_xticklabels()]
-    assert shown == [expected.index[place] for place in three_logs.blocks("log", metric="auc").order]
-    np.testing.assert_array_equal(axes.images[0].get_array(), expected.loc[shown, shown])
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == [expected.index[index] for index in three_logs.blocks("log", metric="auc").order]
+    np.testing.assert_array_equal(axes.images[0].get_array(), expected.loc[labels, labels])
     with pytest.raises(InputError, match="ipc counts pairs"):
         three_logs.plot("log", "ipc")
 
 
 def test_table_averages_over_logs(three_logs) -> None:
-    each = three_logs.between("split", metric="auc")
+    agreements = three_logs.between("split", metric="auc")
     for row in three_logs.table("split", metric="auc").itertuples():
-        rows = each[each["estimator"] == row.estimator]
+        rows = agreements[agreements["estimator"] == row.estimator]
         assert row.src == pytest.approx(rows["src"].mean())
         assert row.n_beyond == rows["n_beyond"].sum()
         assert row.src_low <= row.src <= row.src_high
@@ -296,10 +299,10 @@ def test_logs_without_time_leave_out_protocols_in_time_with_a_warning(tmp_path: 
     logs = {"plain": make_log(timed=False)}
     text = r"log 'plain' has no timestamps: 2 of 4 protocols are left out for it \(TO_RS, TO_LS\)\."
     with pytest.warns(DataWarning, match=text):
-        found = study(tmp_path, logs=logs, models=PAIR, metrics=["auc"], estimators=["aoa"])
-    assert found.levels("split") == ["RO_RS", "RO_LS"]
-    assert "has no timestamps" in found.to_markdown()
-    assert found.frame[["leakage", "median_future"]].isna().all(axis=None)
+        result = study(tmp_path, logs=logs, models=PAIR, metrics=["auc"], estimators=["aoa"])
+    assert result.levels("split") == ["RO_RS", "RO_LS"]
+    assert "has no timestamps" in result.to_markdown()
+    assert result.frame[["leakage", "median_future"]].isna().all(axis=None)
 
 
 BAD_CALLS = {
@@ -345,14 +348,14 @@ def test_bad_calls_say_what_was_expected(name: str, tmp_path: Path) -> None:
         study(tmp_path, **{"protocols": [Protocol()]} | change)
 
 
-def test_a_study_prints_what_each_choice_changes(random_order: ProtocolStudy) -> None:
-    found = random_order
-    shown, between = repr(found), found.between("split")
-    assert len(found.comparisons("split", metric="auc")) == 3  # one for each estimator
-    assert shown.startswith("3 recommenders · 1 log · ")
+def test_study_prints_the_effect_of_each_choice(random_order: ProtocolStudy) -> None:
+    result = random_order
+    printed, between = repr(result), result.between("split")
+    assert len(result.comparisons("split", metric="auc")) == 3  # one for each estimator
+    assert printed.startswith("3 recommenders · 1 log · ")
     n_changed, n_clear = int((between["ipc"] > 0).sum()), int((between["n_beyond"] > 0).sum())
-    said = " ".join(shown.split())
-    assert f"Other splits change the order of recommenders in {n_changed} of {len(between)} compar" in said
-    assert f"in {n_clear} of them beyond its uncertainty." in said
-    assert shown.endswith("More: .explain()")
-    assert "What to know" in repr(found.explain())
+    text = " ".join(printed.split())
+    assert f"Other splits change the order of recommenders in {n_changed} of {len(between)} compar" in text
+    assert f"in {n_clear} of them beyond its uncertainty." in text
+    assert printed.endswith("More: .explain()")
+    assert "Notes" in repr(result.explain())

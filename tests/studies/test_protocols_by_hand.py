@@ -19,10 +19,10 @@ from tests.inside.reporting import Heading, Notes, Table
 from tests.inside.studies import (
     Result,
     Setting,
-    _covariance,
-    _inversions,
-    _most_frequent,
-    mean_of_comparisons,
+    _compute_covariance,
+    _describe_most_frequent_swap,
+    _find_inversions,
+    average_comparisons,
 )
 
 NAN = float("nan")
@@ -54,30 +54,32 @@ RESULTS = [result(number, *where, *values) for number, (where, values) in enumer
 COLUMNS = ("log", "split", "note")
 
 
-@pytest.fixture(scope="module", name="found")
+@pytest.fixture(scope="module", name="protocol_study")
 def a_study_of_given_results() -> ProtocolStudy:
     frame = pd.DataFrame([("one", "RO_LS", "snips is identical to aoa here")], columns=COLUMNS)
     return ProtocolStudy(frame, tuple(RESULTS), ("x", "y", "z"), ("log 'a' is short", "so is 'b'"), LEVEL)
 
 
 @cache
-def measured(a: int, b: int) -> list[dict[str, float]]:
+def compute_measures(a: int, b: int) -> list[dict[str, float]]:
     """Return the agreement of two results by the orders of each replicate."""
     pairs = zip(RESULTS[a].replicates, RESULTS[b].replicates, strict=True)
     return [order_agreement(*pair, k=1).values for pair in pairs]
 
 
-def replicated(*numbers: int) -> dict[str, tuple[float, float]]:
+def compute_intervals(*numbers: int) -> dict[str, tuple[float, float]]:
     """Return intervals of the mean measure over pairs of results, by the orders of each replicate."""
-    each = [measured(*numbers[at : at + 2]) for at in range(0, len(numbers), 2)]
+    pairs = [compute_measures(*numbers[start : start + 2]) for start in range(0, len(numbers), 2)]
     return {
-        name: tuple(np.quantile(np.mean([[one[name] for one in rows] for rows in each], axis=0), [0.1, 0.9]))
+        name: tuple(
+            np.quantile(np.mean([[values[name] for values in rows] for rows in pairs], axis=0), [0.1, 0.9])
+        )
         for name in ("or@1", "src", "ipc", "tau_b")
     }
 
 
-def test_every_comparison_says_what_agrees_and_what_swaps(found: ProtocolStudy) -> None:
-    between = found.between("split")
+def test_every_comparison_has_agreement_and_swaps(protocol_study: ProtocolStudy) -> None:
+    between = protocol_study.between("split")
     names = ["or@1", "src", "ipc", "tau_b"]
     measures = [column for name in names for column in (name, f"{name}_low", f"{name}_high")]
     where = ["split_a", "split_b", "k_core", "candidates", "estimator", "log", "metric"]
@@ -98,73 +100,77 @@ def test_every_comparison_says_what_agrees_and_what_swaps(found: ProtocolStudy) 
         *["no agreement: the estimate of x, y is undefined"] * 2,
     ]
     for row, numbers in ((0, (0, 1)), (1, (2, 3)), (3, (6, 7))):
-        for name, (low, high) in replicated(*numbers).items():
+        for name, (low, high) in compute_intervals(*numbers).items():
             assert between.loc[row, [f"{name}_low", f"{name}_high"]].tolist() == pytest.approx([low, high])
-    first = found.comparisons("split")[0]
+    first = protocol_study.comparisons("split")[0]
     assert (first.agreement.n_units, first.agreement.confidence_level) == (10, LEVEL)  # of 10 and 11
     (swap,) = first.inversions
     # Of three pairs of models two are in the same order, so that Holm counts three: 3 (1 − Φ(7.07)).
     assert swap.p_value == pytest.approx(3 * stats.norm.sf(0.2 / (0.02 * np.sqrt(2))), rel=1e-9, abs=0)
 
 
-def test_a_reference_stands_first_in_every_comparison(found: ProtocolStudy) -> None:
-    turned = found.between("split", reference="TO_RS")
+def test_reference_is_the_first_level_of_every_comparison(protocol_study: ProtocolStudy) -> None:
+    turned = protocol_study.between("split", reference="TO_RS")
     assert set(turned["split_a"]) == {"TO_RS"}
     assert set(turned["split_b"]) == {"RO_RS"}
     assert turned["swaps"].tolist() == ["y > x becomes x > y", "", "", "", "", ""]
-    pd.testing.assert_frame_equal(found.between("split", reference="RO_RS"), found.between("split"))
-    levels = found.levels("estimator")
+    pd.testing.assert_frame_equal(
+        protocol_study.between("split", reference="RO_RS"), protocol_study.between("split")
+    )
+    levels = protocol_study.levels("estimator")
     assert levels == ["aoa", "snips (γ = 0.5)", "ips (γ = 0.5)"]
-    for level, (one, other) in zip(levels, ((1, 2), (0, 2), (0, 1)), strict=True):
-        rows = found.between("estimator", reference=level)
+    for level, (first_index, second_index) in zip(levels, ((1, 2), (0, 2), (0, 1)), strict=True):
+        rows = protocol_study.between("estimator", reference=level)
         assert set(rows["estimator_a"]) == {level}
-        assert set(rows["estimator_b"]) == {levels[one], levels[other]}
-    assert found.between("split", metric="auc").equals(found.between("split"))
+        assert set(rows["estimator_b"]) == {levels[first_index], levels[second_index]}
+    assert protocol_study.between("split", metric="auc").equals(protocol_study.between("split"))
     for bad in ({"metric": "rr"}, {"reference": "GT"}):
         with pytest.raises(UnknownNameError):
-            found.comparisons("split", **bad)
+            protocol_study.comparisons("split", **bad)
         with pytest.raises(UnknownNameError):
-            found.winners(metric="rr")
+            protocol_study.winners(metric="rr")
 
 
-def test_a_table_has_means_over_logs_and_counts_swaps_and_logs(found: ProtocolStudy) -> None:
-    table = found.table("split")
+def test_a_table_has_means_over_logs_and_counts_swaps_and_logs(protocol_study: ProtocolStudy) -> None:
+    table = protocol_study.table("split")
     assert table["estimator"].tolist() == ["aoa", "snips (γ = 0.5)", "ips (γ = 0.5)"]
     assert table["n_beyond"].tolist() == [1, 0, 0]
     assert table["n_logs"].tolist() == [2, 1, 0]
     np.testing.assert_allclose(table["src"], [0.5, 1, NAN])
     np.testing.assert_array_equal(table["ipc"], [1, 0, NAN])
     for row, numbers in ((0, (0, 1, 2, 3)), (1, (6, 7))):
-        for name, ends in replicated(*numbers).items():
+        for name, ends in compute_intervals(*numbers).items():
             assert table.loc[row, [f"{name}_low", f"{name}_high"]].tolist() == pytest.approx(list(ends))
-    mean = mean_of_comparisons(found.comparisons("split")[:3], LEVEL)
+    mean = average_comparisons(protocol_study.comparisons("split")[:3], LEVEL)
     assert (mean.unit, mean.n_units, mean.confidence_level) == ("users", 10 + 12, LEVEL)
-    assert mean.note == "2 data sets: the interval says little"
+    assert mean.note == "2 data sets: the interval is hardly informative"
     with pytest.raises(InputError, match="a table averages over logs"):
-        found.table("log")
+        protocol_study.table("log")
 
 
-def test_a_matrix_has_the_mean_over_all_defined_comparisons_of_two_levels(found: ProtocolStudy) -> None:
-    for measure, own, other in (("src", 1.0, 2 / 3), ("ipc", 0.0, 2 / 3), ("or@1", 1.0, 1 / 3)):
-        expected = [[own, other], [other, own]]
-        np.testing.assert_allclose(found.matrix("split", measure), expected)
-    estimators = found.matrix("estimator", "ipc")
+def test_a_matrix_has_the_mean_over_all_defined_comparisons_of_two_levels(
+    protocol_study: ProtocolStudy,
+) -> None:
+    for measure, diagonal, off_diagonal in (("src", 1.0, 2 / 3), ("ipc", 0.0, 2 / 3), ("or@1", 1.0, 1 / 3)):
+        expected = [[diagonal, off_diagonal], [off_diagonal, diagonal]]
+        np.testing.assert_allclose(protocol_study.matrix("split", measure), expected)
+    estimators = protocol_study.matrix("estimator", "ipc")
     # aoa and snips differ in one of three pairs of recommenders, once in three comparisons.
     np.testing.assert_allclose(estimators, [[0, 1 / 3, NAN], [1 / 3, 0, NAN], [NAN, NAN, 0]])
     with pytest.raises(UnknownNameError):
-        found.matrix("split", "or@2")
+        protocol_study.matrix("split", "or@2")
     with pytest.raises(InputError, match="ipc falls with agreement"):
-        found.blocks("split", "ipc")
+        protocol_study.blocks("split", "ipc")
     with pytest.raises(InputError, match="4 entries of the agreement are undefined"):
-        found.blocks("estimator")
-    axes = found.plot("estimator")  # without blocks, as some entries are undefined
-    assert [one.get_text() for one in axes.get_xticklabels()] == found.levels("estimator")
-    (image,) = found.plot("k_core").images
+        protocol_study.blocks("estimator")
+    axes = protocol_study.plot("estimator")  # without blocks, as some entries are undefined
+    assert [label.get_text() for label in axes.get_xticklabels()] == protocol_study.levels("estimator")
+    (image,) = protocol_study.plot("k_core").images
     assert image.get_array().tolist() == [[1.0]]
 
 
-def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp_path: Path) -> None:
-    report = found.tables()
+def test_a_report_has_every_number_in_words_and_tables(protocol_study: ProtocolStudy, tmp_path: Path) -> None:
+    report = protocol_study.tables()
     assert report.summary == (
         "3 recommenders · 2 logs · 12 settings · metrics auc",
         "Other splits change the order of recommenders in 2 of 3 comparisons, in 1 of them beyond its "
@@ -181,7 +187,7 @@ def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp
         "3 estimators (aoa, snips (γ = 0.5), ips (γ = 0.5)), 2 logs (one, two); metrics auc."
     )
     assert "number of inverted pairs of recommenders, of 3. n_beyond counts" in texts[2]
-    assert texts[3].startswith("Brackets hold 80% bootstrap intervals")
+    assert texts[3].startswith("Brackets contain 80% bootstrap intervals")
     assert "Gail and Simon's at 20%, Holm" in texts[5]
     below = {
         heading.text: part
@@ -194,9 +200,9 @@ def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp
         "Between estimators (5-core, full)",
         "Between logs: mean src over all settings",
         "Which differences are larger than their uncertainty",
-        "What to know",
+        "Notes",
     ]
-    columns = ("a", "b", "comparisons", "another order", "beyond uncertainty", "most frequent swap")
+    columns = ("a", "b", "comparisons", "different order", "beyond uncertainty", "most frequent swap")
     assert below["Splits"].header == columns
     swap = "x > y under a, the reverse under b (1)"
     rows = {name: [[cell.text for cell in row] for row in table.rows] for name, table in below.items()}
@@ -214,7 +220,7 @@ def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp
     splits, estimators, logs = (part for _, part in tables)
     assert splits.header == ("split_a", "split_b", "or@1", "src", "ipc", "tau_b", "n_beyond", "n_logs")
     texts = [cell.text for cell in splits.rows[0]]
-    low, high = replicated(0, 1, 2, 3)["src"]
+    low, high = compute_intervals(0, 1, 2, 3)["src"]
     assert texts[:2] + texts[-2:] == ["RO_RS", "TO_RS", "1", "2"]
     bounds = [f"{end:.2f}" for end in (low, high)]
     assert texts[3] == f"0.50 [{bounds[0]}, {bounds[1]}]"
@@ -225,44 +231,46 @@ def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp
         ["one", "1.00", "1.00"],
         ["two", "1.00", "1.00"],
     ]
-    assert found.tables(digits=3).parts[report.parts.index(logs)].rows[0][1].text == "1.000"
+    assert protocol_study.tables(digits=3).parts[report.parts.index(logs)].rows[0][1].text == "1.000"
     (notes,) = (part.lines for part in report.parts if isinstance(part, Notes))
     assert notes[0].startswith("Every user has one positive under RO_LS (one): there per-user snips")
     assert notes[1:3] == ("log 'a' is short", "so is 'b'")
     assert notes[3].startswith("Intervals and tests are over users of the recommenders as trained.")
     assert {part.level for part in report.parts if isinstance(part, Heading)} == {2, 3}
     assert {table.n_keys for name, table in below.items() if name != "auc"} == {2}
-    assert "log 'a' is short" in repr(found)
-    written = [path.name for path in found.to_folder(tmp_path)]
+    assert "log 'a' is short" in repr(protocol_study)
+    written = [path.name for path in protocol_study.to_folder(tmp_path)]
     factors = ("split", "estimator", "log")
     assert written == ["report.md", "estimates.csv", *(f"agreement_{factor}.csv" for factor in factors)]
     for factor in factors:
         stored = pd.read_csv(tmp_path / f"agreement_{factor}.csv")
-        assert len(stored) == len(found.between(factor))
+        assert len(stored) == len(protocol_study.between(factor))
 
 
 def test_a_table_leaves_out_a_split_that_is_the_only_one() -> None:
-    some = tuple(one for one in RESULTS if one.setting.split == "RO_RS")
-    parts = ProtocolStudy(pd.DataFrame(columns=COLUMNS), some, ("x", "y", "z")).tables().parts
+    results = tuple(result for result in RESULTS if result.setting.split == "RO_RS")
+    parts = ProtocolStudy(pd.DataFrame(columns=COLUMNS), results, ("x", "y", "z")).tables().parts
     (header, *_) = (part.header for part in parts if isinstance(part, Table))
     assert header[:3] == ("estimator_a", "estimator_b", "or@1")
 
 
-def test_a_tie_is_said_before_what_else_there_is_to_say() -> None:
-    pair = tuple(replace(one, note="odd", estimates=np.array([0.5, 0.5, 0.1])) for one in RESULTS[:2])
-    (one,) = ProtocolStudy(pd.DataFrame(), pair, ("x", "y", "z")).comparisons("split")
+def test_note_on_ties_comes_before_other_notes() -> None:
+    pair = tuple(
+        replace(comparison, note="odd", estimates=np.array([0.5, 0.5, 0.1])) for comparison in RESULTS[:2]
+    )
+    (comparison,) = ProtocolStudy(pd.DataFrame(), pair, ("x", "y", "z")).comparisons("split")
     ties = [f"ties in {name}: or@1 averaged over breaking them at random" for name in "ab"]
-    assert one.note == "; ".join([*ties, "odd"])
+    assert comparison.note == "; ".join([*ties, "odd"])
 
 
-def test_one_setting_has_nothing_to_compare() -> None:
+def test_study_with_one_setting_has_no_comparisons() -> None:
     alone = ProtocolStudy(pd.DataFrame(columns=COLUMNS), (RESULTS[0],), ("x", "y", "z"))
     assert alone.verdict == ""
     assert "There is one setting, so there is nothing to compare." in repr(alone)
     assert alone.between("split").empty
 
 
-def given(repeats: list[list[float]]) -> Result:
+def make_repeated_result(repeats: list[list[float]]) -> Result:
     setting = Setting("one", "RO_RS", "5-core", "full", "aoa", None)
     table = np.array(repeats)
     return Result(setting, "auc", table.mean(axis=0), np.eye(3), table, table, 9, "")
@@ -271,17 +279,21 @@ def given(repeats: list[list[float]]) -> Result:
 def test_winners_share_repeats_where_they_tie() -> None:
     # First: x of repeat 1; x and y of 2; all of 3; y of 4: 1 + 1/2 + 1/3 of four repeats for both x and y.
     repeats = [[4.0, 1, 1], [2, 2, 1], [1, 1, 1], [1, 3, 0]]
-    results = (given(repeats), given([[0.5, 0.25, 0.375]]), given([[0.5, NAN, 0.5]]))
-    found = ProtocolStudy(pd.DataFrame(), results, ("x", "y", "z")).winners()
-    assert found["winner"].tolist()[:2] == ["x", "x"]
-    assert found["winner"].isna().tolist() == [False, False, True]
-    np.testing.assert_allclose(found["share_first"], [(1 + 1 / 2 + 1 / 3) / 4, 1, NAN])
-    np.testing.assert_array_equal(found["n_first"], [3, 1, NAN])
-    np.testing.assert_allclose(found["margin"], [2 - 7 / 4, 0.125, NAN])
-    assert found["n_repeats"].tolist() == [4, 1, 1]
+    results = (
+        make_repeated_result(repeats),
+        make_repeated_result([[0.5, 0.25, 0.375]]),
+        make_repeated_result([[0.5, NAN, 0.5]]),
+    )
+    winners = ProtocolStudy(pd.DataFrame(), results, ("x", "y", "z")).winners()
+    assert winners["winner"].tolist()[:2] == ["x", "x"]
+    assert winners["winner"].isna().tolist() == [False, False, True]
+    np.testing.assert_allclose(winners["share_first"], [(1 + 1 / 2 + 1 / 3) / 4, 1, NAN])
+    np.testing.assert_array_equal(winners["n_first"], [3, 1, NAN])
+    np.testing.assert_allclose(winners["margin"], [2 - 7 / 4, 0.125, NAN])
+    assert winners["n_repeats"].tolist() == [4, 1, 1]
     where = ["log", "split", "k_core", "candidates", "estimator", "gamma", "metric"]
-    assert list(found)[:7] == where
-    assert found.loc[0, where].drop("gamma").tolist() == ["one", "RO_RS", "5-core", "full", "aoa", "auc"]
+    assert list(winners)[:7] == where
+    assert winners.loc[0, where].drop("gamma").tolist() == ["one", "RO_RS", "5-core", "full", "aoa", "auc"]
 
 
 def pair(estimates: list[float], covariance: object) -> Result:
@@ -290,34 +302,36 @@ def pair(estimates: list[float], covariance: object) -> Result:
     return Result(RESULTS[0].setting, "auc", np.array(estimates), table, none, none, 9, "")
 
 
-def test_a_swap_counts_the_covariance_and_what_is_certain_or_unknown() -> None:
-    some = [[0.06, 0.05], [0.05, 0.06]]  # variance of the difference: .06 + .06 − 2 · .05 = .02
-    same = [[0.1, np.nextafter(0.1, 1)], [np.nextafter(0.1, 1), 0.1]]  # below 0, by rounding: 0
+def test_swap_test_uses_the_covariance_and_allows_certain_or_unknown_differences() -> None:
+    covariance = [[0.06, 0.05], [0.05, 0.06]]  # variance of the difference: .06 + .06 − 2 · .05 = .02
+    singular = [[0.1, np.nextafter(0.1, 1)], [np.nextafter(0.1, 1), 0.1]]  # below 0, by rounding: 0
     p_values = {}
-    for name, one, other in (
-        ("both", some, some),
-        ("certain", some, same),
-        ("both certain", same, same),
-        ("unknown", some, np.full((2, 2), NAN)),
+    for name, covariance_a, covariance_b in (
+        ("both", covariance, covariance),
+        ("certain", covariance, singular),
+        ("both certain", singular, singular),
+        ("unknown", covariance, np.full((2, 2), NAN)),
     ):
-        (swap,) = _inversions(pair([0.5, 0.3], one), pair([0.1, 0.4], other), "xy")
+        (swap,) = _find_inversions(pair([0.5, 0.3], covariance_a), pair([0.1, 0.4], covariance_b), "xy")
         p_values[name] = swap.p_value
     expected = stats.norm.sf(0.2 / np.sqrt(0.02))
     assert p_values == pytest.approx({"both": expected, "certain": expected, "both certain": 0, "unknown": 1})
-    assert not _inversions(pair([0.5, 0.5], some), pair([0.1, 0.4], some), "xy")  # a tie is no swap
+    assert not _find_inversions(
+        pair([0.5, 0.5], covariance), pair([0.1, 0.4], covariance), "xy"
+    )  # a tie is no swap
 
 
-def test_a_swap_is_beyond_uncertainty_below_the_level_alone(found: ProtocolStudy) -> None:
+def test_swap_is_beyond_uncertainty_only_below_the_significance_level(protocol_study: ProtocolStudy) -> None:
     inversions = (Inversion("x", "y", 0.05), Inversion("y", "z", 0.01))
-    first = replace(found.comparisons("split")[0], inversions=inversions)
-    assert [one.better_in_b for one in first.beyond_uncertainty(0.05)] == ["z"]
-    other = replace(first, inversions=(Inversion("x", "z", 0.02), *first.inversions[1:]))
-    assert _most_frequent([other, first], 0.05) == "y > z under a, the reverse under b (2)"
+    first = replace(protocol_study.comparisons("split")[0], inversions=inversions)
+    assert [inversion.better_in_b for inversion in first.beyond_uncertainty(0.05)] == ["z"]
+    changed = replace(first, inversions=(Inversion("x", "z", 0.02), *first.inversions[1:]))
+    assert _describe_most_frequent_swap([changed, first], 0.05) == "y > z under a, the reverse under b (2)"
 
 
 def test_a_covariance_needs_two_users() -> None:
     parts = np.array([[0.5, 0.0], [-0.25, 1.0], [0.0, 0.0]])
-    assert np.isnan(_covariance(parts, 0)).tolist() == [[True, True], [True, True]]
-    assert np.isnan(_covariance(parts, 1)).all()
-    assert _covariance(parts, 2).tolist() == [[2 * 0.3125, 2 * -0.25], [2 * -0.25, 2 * 1.0]]
-    assert _covariance(parts[:, :1], 3).tolist() == [[1.5 * 0.3125]]
+    assert np.isnan(_compute_covariance(parts, 0)).tolist() == [[True, True], [True, True]]
+    assert np.isnan(_compute_covariance(parts, 1)).all()
+    assert _compute_covariance(parts, 2).tolist() == [[2 * 0.3125, 2 * -0.25], [2 * -0.25, 2 * 1.0]]
+    assert _compute_covariance(parts[:, :1], 3).tolist() == [[1.5 * 0.3125]]

@@ -14,7 +14,7 @@ import pytest
 from ipseval.cli import main
 from ipseval.errors import InputError
 from ipseval.studies.protocols import run_config
-from tests.inside.studies import _log, _model, _protocols
+from tests.inside.studies import _build_protocols, _load_model, _read_log
 from tests.studies.test_protocols import make_log
 
 CONFIG = """
@@ -47,9 +47,9 @@ def test_a_study_from_a_file_writes_report_and_tables(tmp_path: Path) -> None:
     make_log().to_frame().rename(columns={"timestamp": "time"}).to_csv(tmp_path / "shop.csv", index=False)
     (tmp_path / "study.toml").write_text(CONFIG)
     (tmp_path / "config_models.py").write_text(MODULE)
-    found = run_config(tmp_path / "study.toml", progress=False)
-    assert found.levels("split") == ["RO_LS", "TO_LS"]
-    assert found.levels("k_core") == ["no filter"]
+    result = run_config(tmp_path / "study.toml", progress=False)
+    assert result.levels("split") == ["RO_LS", "TO_LS"]
+    assert result.levels("k_core") == ["no filter"]
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert written == [
         "agreement_estimator.csv",
@@ -58,36 +58,36 @@ def test_a_study_from_a_file_writes_report_and_tables(tmp_path: Path) -> None:
         "ranks",
         "report.md",
     ]
-    assert (tmp_path / "out" / "report.md").read_text(encoding="utf-8") == found.to_markdown()
+    assert (tmp_path / "out" / "report.md").read_text(encoding="utf-8") == result.to_markdown()
 
 
 def test_a_file_can_choose_positives_by_value_and_read_impressions(tmp_path: Path) -> None:
     frame = make_log().to_frame().assign(stars=np.tile([5, 4, 3, 4, 5, 1, 2, 4, 5, 4], 60))
     frame.to_csv(tmp_path / "shop.csv", index=False)
-    log = _log("shop", {"file": "shop.csv", "value": "stars", "threshold": 4}, tmp_path)
+    log = _read_log("shop", {"file": "shop.csv", "value": "stars", "threshold": 4}, tmp_path)
     assert (len(log), log.value is None) == (7 * 60, True)
     frame.assign(clicked=frame["stars"] >= 4).drop(columns=["stars", "timestamp"]).to_csv(
         tmp_path / "shown.csv", index=False
     )
-    assert len(_log("shop", {"file": "shown.csv"}, tmp_path)) == 7 * 60
+    assert len(_read_log("shop", {"file": "shown.csv"}, tmp_path)) == 7 * 60
 
 
 def test_entries_are_read_as_options_of_grids_and_functions(tmp_path: Path) -> None:
     pool = {"n_sampled": 3, "distribution": "uniform", "rng": 0}
     entry = {"order": ["random"], "holdout": ["ratio"], "k_core": [0, 5], "candidates": ["all", pool]}
-    found = _protocols(entry)
-    assert [one.label for one in found] == [
+    protocols = _build_protocols(entry)
+    assert [protocol.label for protocol in protocols] == [
         f"RO_RS, {core}, {name}" for core in ("no filter", "5-core") for name in ("full", "uniform-3")
     ]
-    assert _model("a", {"function": "builtins:dict"}, tmp_path) is dict  # it does not say what it takes
-    assert _model("a", {"function": "operator:neg", "options": {}}, tmp_path) is operator.neg
+    assert _load_model("a", {"function": "builtins:dict"}, tmp_path) is dict  # it does not say what it takes
+    assert _load_model("a", {"function": "operator:neg", "options": {}}, tmp_path) is operator.neg
     assert sys.path[0] == str(tmp_path.resolve())
     again = list(sys.path)
-    _model("a", {"function": "builtins:dict"}, tmp_path)
+    _load_model("a", {"function": "builtins:dict"}, tmp_path)
     assert sys.path == again
 
 
-def test_results_stand_beside_the_file_where_no_folder_is_named(tmp_path: Path) -> None:
+def test_results_are_written_next_to_the_file_without_a_named_folder(tmp_path: Path) -> None:
     text = CONFIG.replace("[protocols]", '[protocols]\norder = ["random"]')
     write_files(tmp_path, text.replace('path = "out"', ""))
     run_config(tmp_path / "study.toml", progress=False)
@@ -167,8 +167,8 @@ def with_entry(name: str, where: str, value: str) -> str:
         return CONFIG.replace('path = "out"', f"path = {value}")
     if where == "the file":
         head, *tables = CONFIG.split("\n[")
-        kept = [one for one in tables if not one.startswith(name)]
-        return "\n[".join([f"{head}\n{name} = {value}", *kept])
+        other_tables = [table for table in tables if not table.startswith(name)]
+        return "\n[".join([f"{head}\n{name} = {value}", *other_tables])
     lines = [line for line in CONFIG.split("\n") if not line.startswith(f"{name} =")]
     lines.insert(lines.index(where) + 1, f"{name} = {value}")
     return "\n".join(lines)
@@ -177,9 +177,9 @@ def with_entry(name: str, where: str, value: str) -> str:
 def test_an_entry_of_a_wrong_type_is_named_with_what_was_expected(tmp_path: Path) -> None:
     for name, where, value in CASES:
         write_files(tmp_path, with_entry(name, where, value))
-        said = refusal(tmp_path / "study.toml")
+        message = refusal(tmp_path / "study.toml")
         expected = f"{name} must be ({re.escape(WORDS[name])}|a list of values); got"
-        assert re.search(expected, said), (name, where, value, said)
+        assert re.search(expected, message), (name, where, value, message)
 
 
 MODULES = {
@@ -227,5 +227,5 @@ def refusal(path: Path) -> str:
 def test_bad_files_say_what_was_expected(tmp_path: Path) -> None:
     for name, (text, message) in BAD_CONFIGS.items():
         write_files(tmp_path, text)
-        said = refusal(tmp_path / "study.toml")
-        assert re.search(message, said), (name, said)
+        error = refusal(tmp_path / "study.toml")
+        assert re.search(message, error), (name, error)

@@ -21,7 +21,7 @@ import ipseval
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import Protocol
-from tests.inside.studies import _library, _Reader, fingerprint, log_fingerprint
+from tests.inside.studies import _describe_library, _FingerprintReader, fingerprint, fingerprint_log
 from tests.studies.test_protocols_resume import make_log
 
 HELPERS = """
@@ -51,10 +51,10 @@ def fit(train):
 """
 
 
-def test_a_fit_function_is_followed_into_what_it_names(tmp_path: Path, monkeypatch) -> None:
+def test_fingerprint_of_a_fit_function_includes_the_objects_it_refers_to(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
-    def printed(shift: int = 1, **values: int) -> str:
+    def print_fingerprints(shift: int = 1, **values: int) -> str:
         (tmp_path / "helper_of_models.py").write_text(f"def shift():\n    return {shift}\n")
         (tmp_path / "models_followed.py").write_text(
             HELPERS.format(
@@ -68,12 +68,14 @@ def test_a_fit_function_is_followed_into_what_it_names(tmp_path: Path, monkeypat
         monkeypatch.setattr(sys, "dont_write_bytecode", True)
         return fingerprint(importlib.import_module("models_followed").fit)
 
-    first = printed()
-    assert printed() == printed(unused=2) == first
-    assert printed(rounding=2) == printed(rounding=2)  # of another library by name: no address is read
+    first = print_fingerprints()
+    assert print_fingerprints() == print_fingerprints(unused=2) == first
+    assert print_fingerprints(rounding=2) == print_fingerprints(
+        rounding=2
+    )  # of another library by name: no address is read
     changes = [{name: 3 if name == "part" else 2} for name in ("scale", "power", "shift", "middle", "part")]
     changes += [{"rounding": 1}, {"rounding": 2}]
-    assert len({first, *(printed(**change) for change in changes)}) == 1 + len(changes)
+    assert len({first, *(print_fingerprints(**change) for change in changes)}) == 1 + len(changes)
 
 
 class Held:
@@ -87,7 +89,7 @@ class Held:
         return -self.value
 
 
-def test_fingerprints_tell_different_contents_apart() -> None:
+def test_fingerprints_of_different_contents_differ() -> None:
     def make(captured: object) -> Callable[[], object]:
         return lambda: captured
 
@@ -105,31 +107,31 @@ def test_fingerprints_tell_different_contents_apart() -> None:
     assert len(set(prints)) == len(prints)
 
 
-def test_libraries_count_with_their_version_and_other_code_does_not() -> None:
+def test_fingerprint_of_a_library_is_its_version() -> None:
     named = {"scipy.stats": f"scipy {scipy.__version__}", "ipseval.data": f"ipseval {ipseval.__version__}"}
     named |= {"json.decoder": "json", "tests.studies": "", "nowhere.at_all": ""}
-    assert {name: _library(name) for name in named} == named
+    assert {name: _describe_library(name) for name in named} == named
     texts = {textwrap.dedent: "textwrap dedent", Fraction: "fractions Fraction", Fraction(1, 2): "fractions "}
     for value, text in texts.items():
-        assert _Reader()._followed(value, set()).startswith(text)
+        assert _FingerprintReader()._read_reference(value, set()).startswith(text)
     assert [fingerprint(value) for value in (None, 1.5, "a", True, Fraction)] == [
         *("NoneType:None", "float:1.5", "str:'a'", "bool:True", "fractions.Fraction"),
     ]
 
 
-def test_functions_without_source_are_told_apart_by_their_code() -> None:
-    def typed(text: str) -> Callable[[object], object]:
+def test_functions_without_source_are_distinguished_by_their_code() -> None:
+    def define_in_module(text: str) -> Callable[[object], object]:
         names: dict[str, Any] = {"__name__": "typed_at_a_prompt"}
         exec(text, names)
-        made: Callable[[object], object] = names["fit"]
-        return made
+        fit: Callable[[object], object] = names["fit"]
+        return fit
 
     texts = ["def fit(x): return x + 1", "def fit(x): return x + 2", "def fit(x): return x * 1"]
     texts += ["def fit(x): return x.a", "def fit(x): return x.b", "def fit(x, y=1): return x + 1"]
     texts += ["def fit(x): return (lambda: x + 1)"]
-    prints = [fingerprint(typed(text)) for text in texts]
+    prints = [fingerprint(define_in_module(text)) for text in texts]
     assert len(set(prints)) == len(texts)
-    assert prints == [fingerprint(typed(text)) for text in texts]
+    assert prints == [fingerprint(define_in_module(text)) for text in texts]
 
 
 def test_fingerprints_are_the_same_for_the_same_content() -> None:
@@ -144,18 +146,19 @@ def test_fingerprints_are_the_same_for_the_same_content() -> None:
 
 
 def test_an_object_without_readable_content_is_refused() -> None:
-    with pytest.raises(InputError, match="cannot be told apart"):
+    with pytest.raises(InputError, match="cannot be distinguished"):
         fingerprint(object())
 
 
-def test_a_log_is_known_by_its_rows_and_ids() -> None:
+def test_fingerprint_of_a_log_depends_on_its_rows_and_ids() -> None:
     log = make_log()
     rows = np.arange(len(log))
-    same = Interactions(log.user, log.item, log.user_ids, log.item_ids)
+    equal_log = Interactions(log.user, log.item, log.user_ids, log.item_ids)
     other_ids = Interactions(log.user, log.item, log.user_ids + 1, log.item_ids)
     timed = Interactions(log.user, log.item, log.user_ids, log.item_ids, timestamp=rows)
-    assert log_fingerprint(log) == log_fingerprint(same)
+    assert fingerprint_log(log) == fingerprint_log(equal_log)
     prints = {
-        log_fingerprint(one) for one in (log, other_ids, timed, log.select(rows[:-1]), log.select(rows[::-1]))
+        fingerprint_log(changed_log)
+        for changed_log in (log, other_ids, timed, log.select(rows[:-1]), log.select(rows[::-1]))
     }
     assert len(prints) == 5

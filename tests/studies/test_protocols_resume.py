@@ -24,7 +24,7 @@ from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from ipseval.studies.protocols import Protocol, grid, study
-from tests.inside.studies import Plan, Store, run
+from tests.inside.studies import Plan, Store, run_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -129,7 +129,7 @@ def make_log() -> Interactions:
     return Interactions(np.repeat(np.arange(30), 8), item, np.arange(30), np.arange(20))
 
 
-def counting(name: str) -> Callable[[Interactions], np.ndarray]:
+def make_counting_fit(name: str) -> Callable[[Interactions], np.ndarray]:
     """Return a fit function that notes its calls in COUNTS, outside of what its fingerprint covers."""
 
     def fit(train: Interactions) -> np.ndarray:
@@ -143,10 +143,12 @@ COUNTS: queue.SimpleQueue[str] = queue.SimpleQueue()
 OPTIONS = {"metrics": ["auc"], "estimators": ["aoa"], "n_resamples": 10}
 
 
-def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", "b"), **options: int) -> int:
+def count_fits(
+    tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", "b"), **options: int
+) -> int:
     """Return how many models a study trains."""
     before = COUNTS.qsize()
-    models = {name: counting(name) for name in names}
+    models = {name: make_counting_fit(name) for name in names}
     study(
         models,
         {"log": make_log()},
@@ -158,39 +160,39 @@ def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", 
     return COUNTS.qsize() - before
 
 
-def test_only_what_is_new_is_trained(tmp_path: Path) -> None:
-    assert fitted(tmp_path, Protocol()) == 2
-    assert fitted(tmp_path, Protocol(), names=("a", "b", "c")) == 1
-    assert fitted(tmp_path, Protocol(), Protocol(holdout="leave-one-out")) == 2
-    assert fitted(tmp_path, Protocol(test_fraction=0.3)) == 2
-    assert fitted(tmp_path, Protocol(), rng=1) == 2
-    assert fitted(tmp_path, Protocol(n_repeats=3)) == 4
+def test_only_new_models_are_trained(tmp_path: Path) -> None:
+    assert count_fits(tmp_path, Protocol()) == 2
+    assert count_fits(tmp_path, Protocol(), names=("a", "b", "c")) == 1
+    assert count_fits(tmp_path, Protocol(), Protocol(holdout="leave-one-out")) == 2
+    assert count_fits(tmp_path, Protocol(test_fraction=0.3)) == 2
+    assert count_fits(tmp_path, Protocol(), rng=1) == 2
+    assert count_fits(tmp_path, Protocol(n_repeats=3)) == 4
 
 
 def test_every_ranking_is_counted_once_whether_it_was_there_or_not(tmp_path: Path) -> None:
     pools = {"full": "all", "four": SampledCandidates(4, rng=0)}
     random = grid(order=["random"], holdout=["ratio"], n_repeats=2, candidates=pools)
     protocols = [*random, Protocol(k_core=3)]
-    models, logs = {name: counting(name) for name in "ab"}, {"one": make_log(), "two": make_log()}
+    models, logs = {name: make_counting_fit(name) for name in "ab"}, {"one": make_log(), "two": make_log()}
     # Two models and two logs; two repeats of two protocols, and one of the last.
     for chosen, n_ranks in ((protocols[:1], 8), (protocols, 20), (protocols, 20)):
-        plan = Plan(models, logs, chosen, 0, Store.at(tmp_path), ComputeOptions())
+        plan = Plan(models, logs, chosen, 0, Store.from_path(tmp_path), ComputeOptions())
         counts: list[int] = []
-        ranked = list(run(plan, counts.append))
-        assert plan.n_ranks() == sum(counts) == n_ranks
+        ranked = list(run_plan(plan, counts.append))
+        assert plan.count_rankings() == sum(counts) == n_ranks
         assert min(counts) >= 0
         assert len(ranked) == n_ranks / 2
-        for one in ranked:
-            held, pairs = one.split.test, one.ranks["a"]
-            assert np.array_equal(pairs.user, held.user[: len(pairs)])
-            assert list(one.ranks) == ["a", "b"]
+        for repeat in ranked:
+            test, pairs = repeat.split.test, repeat.ranks["a"]
+            assert np.array_equal(pairs.user, test.user[: len(pairs)])
+            assert list(repeat.ranks) == ["a", "b"]
 
 
-def test_the_bar_of_a_study_is_shown_where_it_is_asked_for(tmp_path: Path, capsys) -> None:
+def test_progress_bar_is_shown_on_request(tmp_path: Path, capsys) -> None:
     for progress in (False, True):
-        fitted(tmp_path / str(progress), Protocol(), progress=progress)
-        shown = capsys.readouterr().err
-        assert ("study" in shown, "2/2" in shown) == (progress, progress)
+        count_fits(tmp_path / str(progress), Protocol(), progress=progress)
+        output = capsys.readouterr().err
+        assert ("study" in output, "2/2" in output) == (progress, progress)
 
 
 def test_models_are_trained_once_for_all_choices_of_candidates(
@@ -206,7 +208,7 @@ def test_models_are_trained_once_for_all_choices_of_candidates(
 
     monkeypatch.setattr("ipseval.studies.protocols._run.rank_positives", spy)
     pools = {"full": "all", "ten": 10, "hundred": 100}
-    assert fitted(tmp_path, *grid(order=["random"], holdout=["ratio"], candidates=pools)) == 2
+    assert count_fits(tmp_path, *grid(order=["random"], holdout=["ratio"], candidates=pools)) == 2
     assert asked == [(name, pool) for name in "ab" for pool in ("all", 10, 100)]
 
 
@@ -215,43 +217,46 @@ def test_warnings_of_the_ranking_are_reported_again_by_a_resumed_study(tmp_path:
     log = make_log()
     log = log.select(log.item < 19)
     scheme = SampledCandidates(3, distribution="popularity", rng=0)
-    models, protocols = {name: counting(name) for name in "ab"}, [Protocol(k_core=None, candidates=scheme)]
+    models, protocols = (
+        {name: make_counting_fit(name) for name in "ab"},
+        [Protocol(k_core=None, candidates=scheme)],
+    )
     texts = [study(models, {"log": log}, protocols, path=tmp_path, **OPTIONS).to_markdown() for _ in "12"]
     assert texts[0] == texts[1]
     assert "items have probability 0 and are never drawn" in texts[0]
 
 
-def test_an_error_in_a_model_keeps_what_was_done_and_says_where(tmp_path: Path) -> None:
+def test_error_in_a_model_keeps_earlier_rankings_and_names_the_model(tmp_path: Path) -> None:
     def broken(train: Interactions) -> np.ndarray:
         raise RuntimeError("out of memory")
 
-    models = {"a": counting("a"), "broken": broken}
+    models = {"a": make_counting_fit("a"), "broken": broken}
     with pytest.raises(RuntimeError, match="out of memory") as caught:
         study(models, {"log": make_log()}, [Protocol()], path=tmp_path, **OPTIONS)
     assert "model 'broken', log 'log', RO_RS, 5-core, repeat 0" in caught.value.__notes__[0]
-    assert fitted(tmp_path, Protocol()) == 1
+    assert count_fits(tmp_path, Protocol()) == 1
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    fitted(tmp_path, Protocol())
+    count_fits(tmp_path, Protocol())
     file = sorted((tmp_path / "ranks").glob("*.npz"))[0]
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(InputError, match=f"cannot read .*{file.name} .* Delete it"):
-        fitted(tmp_path, Protocol())
+        count_fits(tmp_path, Protocol())
 
 
 def test_a_finished_study_trains_nothing_whatever_other_files_are_in_the_folder(tmp_path: Path) -> None:
-    folder = Store.at(tmp_path).folder
+    folder = Store.from_path(tmp_path).folder
     for name in ("foo.tmp", f".ipseval-aa.host.{10**30}.tmp", "key.host.1.tmp", "notes.txt", "x.npz"):
         (folder / name).write_bytes(b"half")
-    assert fitted(tmp_path) == 4
-    assert fitted(tmp_path) == 0
+    assert count_fits(tmp_path) == 4
+    assert count_fits(tmp_path) == 0
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_threads_share_a_folder(tmp_path: Path) -> None:
     def run(_: int) -> str:
-        models, protocols = {name: counting(name) for name in "ab"}, grid(order=["random"])
+        models, protocols = {name: make_counting_fit(name) for name in "ab"}, grid(order=["random"])
         options = {"path": tmp_path, "progress": False, **OPTIONS}
         return study(models, {"log": make_log()}, protocols, **options).frame.to_csv()
 
@@ -271,40 +276,40 @@ POOLS = {
 
 @pytest.mark.filterwarnings("ignore:.*not among")
 @pytest.mark.parametrize("pool", POOLS)
-def test_ranks_come_back_as_they_were(pool: str, tmp_path: Path) -> None:
+def test_stored_ranks_equal_the_written_ranks(pool: str, tmp_path: Path) -> None:
     split = split_random(make_log(), rng=0)
     scores = np.random.default_rng(0).integers(0, 4, (30, 20)).astype(float)
-    ranked, store = rank_positives(scores, split, candidates=POOLS[pool]), Store.at(tmp_path)
+    ranked, store = rank_positives(scores, split, candidates=POOLS[pool]), Store.from_path(tmp_path)
     store.write("key", ranked, {"log": "x"})
     back, _ = store.read("key", split)
     assert (len(ranked) < len(split.test)) == (pool == "given")
     mask = np.arange(len(ranked)) % 2 == 0  # what was drawn is read again for candidates that are left
-    for one, other in ((ranked, back), (ranked.without(mask), back.without(mask))):
+    for written, stored in ((ranked, back), (ranked.without(mask), back.without(mask))):
         for name in ("user", "item", "n_above", "n_tied", "n_candidates", "candidates_by_user"):
-            assert np.array_equal(getattr(one, name), getattr(other, name)), name
-        assert one.n_not_candidates == other.n_not_candidates
-        assert (other.max_rank, other.candidates, other.gain) == (None, one.candidates, None)
-        for field in fields(one.sampling) if one.sampling is not None else ():
-            assert np.array_equal(getattr(one.sampling, field.name), getattr(other.sampling, field.name))
+            assert np.array_equal(getattr(written, name), getattr(stored, name)), name
+        assert written.n_not_candidates == stored.n_not_candidates
+        assert (stored.max_rank, stored.candidates, stored.gain) == (None, written.candidates, None)
+        for field in fields(written.sampling) if written.sampling is not None else ():
+            assert np.array_equal(getattr(written.sampling, field.name), getattr(stored.sampling, field.name))
 
 
 def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
     log = make_log()
-    store = Store.at(tmp_path)
+    store = Store.from_path(tmp_path)
     split = split_random(log, rng=0)
     store.write("key", rank_positives(np.zeros((30, 20)), split), {})
     part = Split(split.train, split.test.select(np.arange(len(split.test)) > 0))
     renamed = Interactions(log.user, log.item, log.user_ids + 1, log.item_ids)
-    for other in (split_random(log, rng=1), part, split_random(renamed, rng=0)):
-        with pytest.raises(InputError, match="ranks other positives"):
-            store.read("key", other)
+    for other_split in (split_random(log, rng=1), part, split_random(renamed, rng=0)):
+        with pytest.raises(InputError, match="ranks of other positives"):
+            store.read("key", other_split)
     store.write("part", rank_positives(np.zeros((30, 20)), part), {})
-    with pytest.raises(InputError, match="ranks other positives"):
+    with pytest.raises(InputError, match="ranks of other positives"):
         store.read("part", split)  # all of them are there, and one is missing
     assert len(store.read("part", part)[0]) == len(split.test) - 1
 
 
-def test_a_key_holds_the_version_of_the_library(tmp_path: Path, monkeypatch) -> None:
-    assert fitted(tmp_path, Protocol()) == 2
+def test_key_includes_the_version_of_the_library(tmp_path: Path, monkeypatch) -> None:
+    assert count_fits(tmp_path, Protocol()) == 2
     monkeypatch.setattr("ipseval.studies.protocols._run.__version__", "0.0.1")
-    assert fitted(tmp_path, Protocol()) == 2
+    assert count_fits(tmp_path, Protocol()) == 2

@@ -28,7 +28,7 @@ PLAIN = WeightDiagnostics(
 NAN, INF = float("nan"), float("inf")
 
 
-def entry(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
+def make_estimate(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
     values = np.asarray(values, dtype=float)
     claim = Claim("no claim") if label.startswith("ndcg") else Claim("biased")
     return Estimate(label, estimator, UserSums.of(np.arange(values.size), values), N, claim, flag=flag)
@@ -39,12 +39,16 @@ def values(mean: float, n: int = N, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).permutation(np.arange(n) < round(mean * n)).astype(float)
 
 
-def stored(entries: dict[str, object], **parts) -> Evaluation:
+def make_evaluation(entries: dict[str, object], **parts) -> Evaluation:
     """Return an evaluation of users' values by recommender, or (recommender, metric, estimator)."""
     estimates = {}
-    for name, one in entries.items():
+    for name, entry_values in entries.items():
         key = name if isinstance(name, tuple) else (name, "recall@5", "aoa")
-        estimates[key] = one if isinstance(one, Estimate) else entry(one, label=key[1], estimator=key[2])
+        estimates[key] = (
+            entry_values
+            if isinstance(entry_values, Estimate)
+            else make_estimate(entry_values, label=key[1], estimator=key[2])
+        )
     labels = list(dict.fromkeys(key[1] for key in estimates))
     basis = {
         "data": {"positives_sha256": "a" * 64},
@@ -52,26 +56,32 @@ def stored(entries: dict[str, object], **parts) -> Evaluation:
         "metrics": {label: {"formula": label} for label in labels},
     }
     n = next(iter(estimates.values())).sums.n_users
-    held = {"weights": {"aoa": PLAIN}, "definitions": ([metric(one) for one in labels], [_AOA]), **parts}
-    given = basis | held.pop("basis", {})
-    return Evaluation(estimates, {}, user_ids=np.arange(n), _stored=StoredParts(basis=given), **held)
+    parts_with_defaults = {
+        "weights": {"aoa": PLAIN},
+        "definitions": ([metric(entry_values) for entry_values in labels], [_AOA]),
+        **parts,
+    }
+    all_basis = basis | parts_with_defaults.pop("basis", {})
+    return Evaluation(
+        estimates, {}, user_ids=np.arange(n), _stored=StoredParts(basis=all_basis), **parts_with_defaults
+    )
 
 
 def ranks(above: np.ndarray, n_items: int = 100) -> RankedPositives:
     n = above.size
     ids = {"user_ids": np.arange(n), "item_ids": np.arange(n_items)}
-    whole = np.full(n, n_items)
-    return RankedPositives(np.arange(n), np.arange(n) % n_items, above, np.zeros(n, int), whole, **ids)
+    n_candidates = np.full(n, n_items)
+    return RankedPositives(np.arange(n), np.arange(n) % n_items, above, np.zeros(n, int), n_candidates, **ids)
 
 
 _AOA = evaluate_ranks({"m": ranks(np.arange(5))}, metrics=["recall@5"], estimators=["aoa"]).definitions[1][0]
 
 
 def pair(old: np.ndarray, new: np.ndarray) -> tuple[Evaluation, Evaluation]:
-    return stored({"als": new}), stored({"als": old})
+    return make_evaluation({"als": new}), make_evaluation({"als": old})
 
 
-def nearly(n: int = 5000) -> tuple[Evaluation, Evaluation]:
+def make_nearly_equal_pair(n: int = 5000) -> tuple[Evaluation, Evaluation]:
     """Return results that differ for one user in a hundred, by as much up as down."""
     old, new = values(0.5, n), values(0.5, n)
     new[: n // 100] = values(0.5, n // 100, seed=3)
@@ -79,7 +89,7 @@ def nearly(n: int = 5000) -> tuple[Evaluation, Evaluation]:
 
 
 @cache
-def rarely_seen(basis: str) -> list[Evaluation]:
+def evaluate_rare_items(basis: str) -> list[Evaluation]:
     """Return an old and a new result of which weights and the plain average say the opposite."""
     # Users whose item is rare, with P = 1/9, are served better by the new one, all others worse.
     rng = np.random.default_rng(5)
@@ -87,13 +97,16 @@ def rarely_seen(basis: str) -> list[Evaluation]:
     old = np.where(rng.random(N_RARE) < np.where(rare, 0.15, 0.75), 2, 50)
     new = np.where(rng.random(N_RARE) < np.where(rare, 0.38, 0.55), 2, 50)
     item = np.where(rare, 0, 1)
-    given = [replace(ranks(one), item=item) for one in (old, new)]
-    shown = pd.DataFrame({"user": np.arange(N_RARE), "item": item})
-    log = Interactions.from_frame(shown, users=np.arange(N_RARE), items=np.arange(100))
+    ranked = [replace(ranks(ranked_positives), item=item) for ranked_positives in (old, new)]
+    pairs = pd.DataFrame({"user": np.arange(N_RARE), "item": item})
+    log = Interactions.from_frame(pairs, users=np.arange(N_RARE), items=np.arange(100))
     propensity = KnownPropensity(item=np.where(np.arange(100) == 0, 1 / 9, 1.0), basis=basis).fit(log)
     return [
         evaluate_ranks(
-            {name: one}, propensity=propensity, metrics=["recall@5"], estimators=["aoa", "snips-pooled"]
+            {name: ranked_positives},
+            propensity=propensity,
+            metrics=["recall@5"],
+            estimators=["aoa", "snips-pooled"],
         )
-        for name, one in zip(("old", "new"), given, strict=True)
+        for name, ranked_positives in zip(("old", "new"), ranked, strict=True)
     ]

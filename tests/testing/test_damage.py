@@ -19,19 +19,22 @@ def test_a_gate_never_passes_on_a_damaged_baseline(baseline, tmp_path, capsys):
     WORSE.save(tmp_path / "worse.npz")
     compare = ["compare", str(tmp_path / "worse.npz"), str(baseline), "--metric", "recall@5"]
     assert main(compare) == 1
-    whole = baseline.read_bytes()
+    content = baseline.read_bytes()
     rng = np.random.default_rng(0)
-    places = rng.integers(0, len(whole), 4)  # tests/utils/test_artefacts.py takes every byte
-    damaged = [whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :] for at in places]
-    damaged += [whole[:at] for at in places]
-    damaged += [whole[:at] + whole[at + 40 :] for at in places]
+    positions = rng.integers(0, len(content), 4)  # tests/utils/test_artefacts.py takes every byte
+    damaged = [
+        content[:position] + bytes([content[position] ^ 255]) + content[position + 1 :]
+        for position in positions
+    ]
+    damaged += [content[:position] for position in positions]
+    damaged += [content[:position] + content[position + 40 :] for position in positions]
     codes = []
-    for one in damaged:
-        baseline.write_bytes(one)
+    for damaged_content in damaged:
+        baseline.write_bytes(damaged_content)
         codes.append(main(compare))
     assert set(codes) <= {1, 2}  # 1: what changed says nothing, such as the date of a member
-    cut = codes[len(places) : 2 * len(places)]
-    assert set(cut) == {2}  # wherever the file ends too early
+    codes_of_truncated = codes[len(positions) : 2 * len(positions)]
+    assert set(codes_of_truncated) == {2}  # wherever the file ends too early
     printed = capsys.readouterr().out
     assert "better" not in printed
     assert "not shown" not in printed
@@ -44,9 +47,9 @@ def test_the_hash_of_the_data_covers_users_items_and_numbers_of_candidates():
         candidates = np.array([n_candidates, 9])
         return RankedPositives(np.arange(2), np.arange(2), n_candidates=candidates, **ids, **counts)
 
-    def found(**changes: Any) -> str:
+    def compute_hash(**changes: Any) -> str:
         return evaluate_ranks({"m": ranks(**changes)}, metrics=["recall@5"], estimators=["aoa"]).data_hash
 
     by_hand = hashlib.sha256(b"a\x1fb\x1e7\x1f8\x1e9\x1f9\x1e").hexdigest()
-    assert found() == by_hand
-    assert len({by_hand, found(user="c"), found(item=6), found(n_candidates=10)}) == 4
+    assert compute_hash() == by_hand
+    assert len({by_hand, compute_hash(user="c"), compute_hash(item=6), compute_hash(n_candidates=10)}) == 4

@@ -10,17 +10,22 @@ import pytest
 from ipseval.errors import InputError
 from ipseval.evaluation.verdict import Standing, Verdict, WeightSupport
 from ipseval.testing import gate
-from tests.inside.testing import _against, _estimator, rounded_up, unseen_below
+from tests.inside.testing import (
+    _choose_estimator,
+    _describe_contradiction,
+    describe_undetected_loss,
+    round_up_loss,
+)
 from tests.testing.gate_results import (
     INF,
     NAN,
     PLAIN,
     N,
-    entry,
-    nearly,
+    evaluate_rare_items,
+    make_estimate,
+    make_evaluation,
+    make_nearly_equal_pair,
     pair,
-    rarely_seen,
-    stored,
     values,
 )
 
@@ -40,14 +45,14 @@ WORDS = [
 
 @pytest.mark.parametrize(("new", "outcome", "code", "line"), WORDS)
 def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
-    found = gate(*pair(values(0.5), new))
-    assert (found.outcome, found.exit_code, found.passed) == (outcome, code, code == 0)
-    assert found.verdict.startswith(line)
-    text = str(found)
+    decision = gate(*pair(values(0.5), new))
+    assert (decision.outcome, decision.exit_code, decision.passed) == (outcome, code, code == 0)
+    assert decision.verdict.startswith(line)
+    text = str(decision)
     assert text.splitlines()[-1].startswith(line[:60])
     assert "False alarms: at most 0.05 in a season of 26 weeks" in text
-    assert len(found.tables(page=True).verdict) == 1
-    assert not found.tables().verdict  # it is the last line
+    assert len(decision.tables(page=True).verdict) == 1
+    assert not decision.tables().verdict  # it is the last line
     assert gate(*pair(values(0.5), new), strict=False).exit_code == {4: 0}.get(code, code)
 
 
@@ -66,23 +71,25 @@ PLAUSIBLE = [
 
 
 @pytest.mark.parametrize(("old", "new", "options", "outcome"), PLAUSIBLE)
-def test_an_improvement_is_implausible_beside_what_the_incumbent_has_or_lacks(old, new, options, outcome):
+def test_improvement_is_implausible_relative_to_the_value_of_the_incumbent_or_its_distance_to_one(
+    old, new, options, outcome
+):
     if old < 1:
-        found = gate(*pair(values(old), values(new, seed=1)), **options)
+        decision = gate(*pair(values(old), values(new, seed=1)), **options)
     else:
-        found = gate(*pair(values(0.5) + old - 0.5, values(0.5) + new - 0.5), **options)
-    assert (found.old, found.new) == (pytest.approx(old), pytest.approx(new))
-    assert found.outcome == outcome
+        decision = gate(*pair(values(0.5) + old - 0.5, values(0.5) + new - 0.5), **options)
+    assert (decision.old, decision.new) == (pytest.approx(old), pytest.approx(new))
+    assert decision.outcome == outcome
 
 
-def test_what_has_nothing_or_less_is_never_called_not_worse():
-    same = values(0.5)
-    assert gate(*pair(-same, -same)).outcome == "cannot tell"
-    assert gate(*pair(same, same), margin=0).outcome == "not worse"
+def test_values_of_zero_or_below_are_never_called_not_worse():
+    recalls = values(0.5)
+    assert gate(*pair(-recalls, -recalls)).outcome == "cannot tell"
+    assert gate(*pair(recalls, recalls), margin=0).outcome == "not worse"
 
 
-def test_a_loss_of_all_is_one_that_could_have_been_seen_and_more_is_none():
-    new, old = nearly()
+def test_loss_of_the_whole_value_can_be_detected_and_a_larger_loss_cannot():
+    new, old = make_nearly_equal_pair()
     all_of_it = gate(new, old, margin=0.488)
     assert all_of_it.smallest_visible_loss == all_of_it.old == 0.5
     assert all_of_it.outcome == "not worse"
@@ -90,31 +97,31 @@ def test_a_loss_of_all_is_one_that_could_have_been_seen_and_more_is_none():
     more = gate(new, old, margin=0.6)
     assert (more.outcome, more.reason) == ("cannot tell", "too few users")
     assert more.verdict.endswith("; no loss could have been seen")
-    assert unseen_below(NAN, 0.5) == "no loss could have been seen"
+    assert describe_undetected_loss(NAN, 0.5) == "no loss could have been seen"
 
 
-def test_losses_are_rounded_up_to_two_digits_and_what_is_none_stays():
-    assert [rounded_up(one) for one in (0.0, INF, 12.1, 0.999, 0.00101)] == [0.0, INF, 13.0, 1.0, 0.0011]
-    assert np.isnan(rounded_up(NAN))
+def test_losses_are_rounded_up_to_two_digits_and_undefined_losses_stay():
+    assert [round_up_loss(loss) for loss in (0.0, INF, 12.1, 0.999, 0.00101)] == [0.0, INF, 13.0, 1.0, 0.0011]
+    assert np.isnan(round_up_loss(NAN))
 
 
-def test_what_is_not_shown_to_be_worse_comes_with_the_loss_that_could_not_have_been_seen():
-    found = gate(*nearly())
-    assert found.outcome == "not worse"
-    assert found.low >= -found.relevant_loss == pytest.approx(-0.2 * found.old)
-    shown = f"{found.smallest_visible_loss:.4f}"
-    assert found.verdict == (
-        f"not shown to be worse by recall@5 (aoa); a loss below {shown} could not have been seen"
+def test_not_worse_is_reported_with_the_loss_that_could_not_have_been_seen():
+    decision = gate(*make_nearly_equal_pair())
+    assert decision.outcome == "not worse"
+    assert decision.low >= -decision.relevant_loss == pytest.approx(-0.2 * decision.old)
+    loss = f"{decision.smallest_visible_loss:.4f}"
+    assert decision.verdict == (
+        f"not shown to be worse by recall@5 (aoa); a loss below {loss} could not have been seen"
     )
-    assert 0 < found.smallest_visible_loss < 0.01
+    assert 0 < decision.smallest_visible_loss < 0.01
 
 
 def test_a_margin_is_tolerated_and_has_to_be_excluded():
-    new, old = nearly()
+    new, old = make_nearly_equal_pair()
     assert gate(new, old, margin=0.01).outcome == "not worse"
     small = gate(new, old, margin=1e-4)
     assert (small.outcome, small.reason) == ("cannot tell", "too few users")
-    worse = stored({"als": values(0.45, 5000, seed=1)})
+    worse = make_evaluation({"als": values(0.45, 5000, seed=1)})
     strict, tolerant = gate(worse, old), gate(worse, old, margin=0.2)
     assert (strict.outcome, tolerant.outcome) == ("worse", "not worse")
     assert tolerant.smallest_visible_loss == pytest.approx(strict.smallest_visible_loss + 0.2, abs=0.01)
@@ -122,15 +129,17 @@ def test_a_margin_is_tolerated_and_has_to_be_excluded():
 
 def test_weeks_share_the_chance_of_a_false_alarm():
     new, old = pair(values(0.5), values(0.45, seed=1))
-    one, season = gate(new, old, weeks=1), gate(new, old, weeks=26)
-    assert season.low < one.low < one.high < season.high
-    assert season.smallest_visible_loss > one.smallest_visible_loss
-    same = gate(new, old, weeks=1, confidence_level=1 - 0.05 / 26)
-    assert (same.low, same.high) == pytest.approx((season.low, season.high))
+    single, season = gate(new, old, weeks=1), gate(new, old, weeks=26)
+    assert season.low < single.low < single.high < season.high
+    assert season.smallest_visible_loss > single.smallest_visible_loss
+    one_decision_of_season = gate(new, old, weeks=1, confidence_level=1 - 0.05 / 26)
+    assert (one_decision_of_season.low, one_decision_of_season.high) == pytest.approx(
+        (season.low, season.high)
+    )
     bold = gate(new, old, weeks=1, confidence_level=0.4)  # its bounds err more often than not
     assert bold.outcome == "worse"
     assert bold.high < bold.difference < bold.low < 0
-    assert "of a single decision" in str(one)
+    assert "of a single decision" in str(single)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.02])
@@ -151,12 +160,12 @@ BASES = [("assumed", "worse"), ("fitted", "cannot tell"), ("design", "better")]
 
 
 @pytest.mark.parametrize(("basis", "outcome"), BASES)
-def test_weights_decide_where_they_were_measured_and_contradict_where_they_were_fitted(basis, outcome):
-    results = rarely_seen(basis)
-    found = gate(results[1], results[0])
-    assert found.outcome == outcome
-    assert found.estimator == ("snips-pooled" if basis == "design" else "aoa")
-    assert ("contradict each other" in found.verdict) == (basis == "fitted")
+def test_measured_weights_decide_and_fitted_weights_can_contradict(basis, outcome):
+    results = evaluate_rare_items(basis)
+    decision = gate(results[1], results[0])
+    assert decision.outcome == outcome
+    assert decision.estimator == ("snips-pooled" if basis == "design" else "aoa")
+    assert ("contradict each other" in decision.verdict) == (basis == "fitted")
     back = gate(results[0], results[1])
     assert back.outcome == (
         "worse" if basis == "design" else "cannot tell" if basis == "fitted" else "better"
@@ -184,42 +193,44 @@ AGAINST = [
 ]
 
 
-def test_weights_contradict_bounds_on_the_other_side_of_zero_and_a_loss_that_these_do_not_show():
-    old, new = rarely_seen("fitted")
+def test_weights_contradict_bounds_of_opposite_sign_and_bounds_that_do_not_show_their_loss():
+    old, new = evaluate_rare_items("fitted")
     sides = {"worse": (old, new), "equal": (old, old), "unsure": (old, new), "better": (new, old)}
     for case, low, high, contradicts in AGAINST:
         level = 1e-300 if case == "unsure" else 0.05
         verdict = old.verdicts[0]
         names = sides[case][0].models[0], sides[case][1].models[0]
-        said = _against(verdict, *sides[case], names, low, high, level)
+        contradiction = _describe_contradiction(verdict, *sides[case], names, low, high, level)
         expected = (
             "AOA and SNIPS (propensities from impressions) contradict each other" if contradicts else ""
         )
-        assert said == expected, (case, low, high)
+        assert contradiction == expected, (case, low, high)
 
 
-def supported(basis: str, first: str = "v1", ess: float = 900.0) -> Verdict:
+def make_verdict(basis: str, first: str = "v1", ess: float = 900.0) -> Verdict:
     """Return a verdict whose weighted estimates put one recommender first."""
     standings = {label: Standing(label, (first,), (first,), NAN) for label in ("aoa", "snips-global")}
     support = WeightSupport(basis, None, ess, 1000.0, 2000)
     return Verdict("recall@5", standings, "aoa", "snips-global", support=support)
 
 
-def test_weights_of_which_the_first_alone_is_known_contradict_bounds_that_favour_the_other():
+def test_weights_with_a_known_leader_contradict_bounds_in_favour_of_the_other_recommender():
     def contradicts(low: float, high: float, verdict: Verdict, *, alone: bool = False) -> bool:
-        return bool(_against(verdict, new if alone else both, both, ("v2", "v1"), low, high, 0.05))
+        return bool(
+            _describe_contradiction(verdict, new if alone else old, old, ("v2", "v1"), low, high, 0.05)
+        )
 
-    both = stored({"v1": values(0.5), "v2": values(0.5)})
-    new = stored({"v1": values(0.5), "v2": values(0.5)})
-    verdicts = {first: supported("fitted", first) for first in ("v1", "v2", "v3")}
+    old = make_evaluation({"v1": values(0.5), "v2": values(0.5)})
+    new = make_evaluation({"v1": values(0.5), "v2": values(0.5)})
+    verdicts = {first: make_verdict("fitted", first) for first in ("v1", "v2", "v3")}
     for bounds, winner in (((-0.2, -0.1), "v2"), ((0.1, 0.2), "v1"), ((-0.1, 0.0), ""), ((0.0, 0.1), "")):
         opposed = [first for first, verdict in verdicts.items() if contradicts(*bounds, verdict)]
         assert opposed == [winner] * bool(winner)
         assert not any(contradicts(*bounds, verdict, alone=True) for verdict in verdicts.values())
-    for silent in (supported("assumed"), supported("design")):
+    for silent in (make_verdict("assumed"), make_verdict("design")):
         assert not contradicts(0.1, 0.2, silent)
-    assert contradicts(0.1, 0.2, supported("design", ess=200.0))  # few interactions carry the weight
-    assert contradicts(0.1, 0.2, supported("exposure"))
+    assert contradicts(0.1, 0.2, make_verdict("design", ess=200.0))  # few interactions carry the weight
+    assert contradicts(0.1, 0.2, make_verdict("exposure"))
 
 
 @pytest.mark.parametrize(
@@ -233,71 +244,71 @@ def test_weights_of_which_the_first_alone_is_known_contradict_bounds_that_favour
     ],
 )
 def test_only_weights_known_by_design_and_sufficient_decide_a_gate(basis, ess, label):
-    new = stored({"als": values(0.5)})
-    assert _estimator(supported(basis, ess=ess), None, new) == label
-    assert _estimator(Verdict("recall@5", {}, "aoa"), None, new) == "aoa"
+    new = make_evaluation({"als": values(0.5)})
+    assert _choose_estimator(make_verdict(basis, ess=ess), None, new) == label
+    assert _choose_estimator(Verdict("recall@5", {}, "aoa"), None, new) == "aoa"
 
 
-def test_an_unreliable_estimate_decides_nothing():
+def test_gate_cannot_tell_by_an_unreliable_estimate():
     new, old = (
-        stored({"als": entry(values(0.3, seed=1), "effective sample size 12")}),
-        stored({"als": values(0.5)}),
+        make_evaluation({"als": make_estimate(values(0.3, seed=1), "effective sample size 12")}),
+        make_evaluation({"als": values(0.5)}),
     )
-    for one, other in ((new, old), (old, new)):
-        assert gate(one, other).verdict == "cannot tell by recall@5 (aoa): effective sample size 12"
+    for candidate, incumbent in ((new, old), (old, new)):
+        assert gate(candidate, incumbent).verdict == "cannot tell by recall@5 (aoa): effective sample size 12"
 
 
-def test_the_pair_is_the_only_one_or_is_named():
-    one = stored({"v1": values(0.5), "v2": values(0.3, seed=1)})
-    assert gate(one, candidate="v2", incumbent="v1").outcome == "worse"
-    assert gate(one, candidate="v1", incumbent="v2").outcome in ("better", "suspicious")
-    only = gate(stored({"new": values(0.5)}), stored({"old": values(0.5)}))
+def test_pair_is_the_only_possible_pair_or_is_named():
+    two_models = make_evaluation({"v1": values(0.5), "v2": values(0.3, seed=1)})
+    assert gate(two_models, candidate="v2", incumbent="v1").outcome == "worse"
+    assert gate(two_models, candidate="v1", incumbent="v2").outcome in ("better", "suspicious")
+    only = gate(make_evaluation({"new": values(0.5)}), make_evaluation({"old": values(0.5)}))
     assert (only.candidate, only.incumbent) == ("new", "old")
-    assert gate(stored({"v2": values(0.5)}), one).incumbent == "v2"
-    assert gate(one, stored({"v2": values(0.5)})).candidate == "v2"
+    assert gate(make_evaluation({"v2": values(0.5)}), two_models).incumbent == "v2"
+    assert gate(two_models, make_evaluation({"v2": values(0.5)})).candidate == "v2"
     for candidate, incumbent in (("v1", "v2"), ("v2", "v1")):
-        assert gate(one, incumbent=incumbent).candidate == candidate
-        found = gate(one, candidate=candidate)
-        assert found.incumbent == incumbent
-        assert str(found).startswith(f"{candidate} (was {incumbent}) by recall@5")
+        assert gate(two_models, incumbent=incumbent).candidate == candidate
+        decision = gate(two_models, candidate=candidate)
+        assert decision.incumbent == incumbent
+        assert str(decision).startswith(f"{candidate} (was {incumbent}) by recall@5")
     for bad, words in (
         ({}, "name candidate= and incumbent=: the new result has v1, v2, the old one v1, v2"),
         ({"candidate": "v1", "incumbent": "v1"}, "v1 is candidate and incumbent of the same result"),
         ({"candidate": "v3", "incumbent": "v1"}, "unknown candidate: 'v3'. Choices: v1, v2."),
     ):
         with pytest.raises(InputError, match=words):
-            gate(one, **bad)
-    three = stored(dict.fromkeys(("v1", "v2", "v3"), values(0.5)))
-    two, others = (
-        stored(dict.fromkeys(("v1", "v2"), values(0.5))),
-        stored({"a": values(0.5), "b": values(0.5)}),
+            gate(two_models, **bad)
+    three = make_evaluation(dict.fromkeys(("v1", "v2", "v3"), values(0.5)))
+    two, other_models = (
+        make_evaluation(dict.fromkeys(("v1", "v2"), values(0.5))),
+        make_evaluation({"a": values(0.5), "b": values(0.5)}),
     )
     for new, old, options, words in (
         (three, two, {}, "the new result has v1, v2, v3, the old one v1, v2."),
         (three, None, {"incumbent": "v1"}, "the new result has v1, v2, v3, the old one v1."),
-        (two, others, {}, "the new result has v1, v2, the old one a, b."),
-        (two, others, {"incumbent": "a"}, "the new result has v1, v2, the old one a."),
-        (two, others, {"candidate": "v1"}, "the new result has v1, the old one a, b."),
+        (two, other_models, {}, "the new result has v1, v2, the old one a, b."),
+        (two, other_models, {"incumbent": "a"}, "the new result has v1, v2, the old one a."),
+        (two, other_models, {"candidate": "v1"}, "the new result has v1, the old one a, b."),
     ):
         with pytest.raises(InputError) as raised:
             gate(new, old, **options)
         assert str(raised.value) == f"name candidate= and incumbent=: {words}"
-    with pytest.raises(InputError, match="a gate takes evaluations; got str"):
+    with pytest.raises(InputError, match="new and old must be evaluations; got str"):
         gate("new.npz")
 
 
-def test_the_first_metric_with_a_claim_decides_and_others_are_information():
+def test_first_metric_with_a_guarantee_decides_and_the_others_are_information():
     keys = [("als", label, "aoa") for label in ("ndcg@5", "recall@5")]
-    old = stored({key: values(0.5) for key in keys})
-    new = stored({keys[0]: values(0.3, seed=1), keys[1]: values(0.5)})
-    found = gate(new, old)
-    assert (found.metric, found.outcome) == ("recall@5", "not worse")
-    assert found.frame.set_index("metric")["decides"].to_dict() == {"ndcg@5": False, "recall@5": True}
+    old = make_evaluation({key: values(0.5) for key in keys})
+    new = make_evaluation({keys[0]: values(0.3, seed=1), keys[1]: values(0.5)})
+    decision = gate(new, old)
+    assert (decision.metric, decision.outcome) == ("recall@5", "not worse")
+    assert decision.frame.set_index("metric")["decides"].to_dict() == {"ndcg@5": False, "recall@5": True}
     assert gate(new, old, metric="NDCG@5").outcome == "worse"
     third = {("als", label, "aoa"): values(mean) for label, mean in (("recall@5", 0.5), ("rr", 0.3))}
-    assert gate(stored(third), stored(third), metric="rr").old == 0.3
+    assert gate(make_evaluation(third), make_evaluation(third), metric="rr").old == 0.3
     with pytest.raises(InputError, match=r"no metric in common in .* has ndcg@5, the old one recall@5"):
-        gate(stored({keys[0]: values(0.5)}), stored({keys[1]: values(0.5)}))
+        gate(make_evaluation({keys[0]: values(0.5)}), make_evaluation({keys[1]: values(0.5)}))
     with pytest.raises(InputError, match="no metric mrr in both results of which more is better"):
         gate(new, old, metric="mrr")
 
@@ -310,13 +321,16 @@ def test_options_out_of_their_range_are_errors(bad):
         gate(*pair(values(0.5), values(0.5)), **bad)
 
 
-@pytest.mark.parametrize("bad", [entry([NAN, NAN]), entry([1.0]), replace(entry([1, 0.0]), suppressed=True)])
-def test_what_is_undefined_on_either_side_is_named(bad):
-    good = stored({"als": entry([1.0, 0.0])})
+@pytest.mark.parametrize(
+    "bad",
+    [make_estimate([NAN, NAN]), make_estimate([1.0]), replace(make_estimate([1, 0.0]), suppressed=True)],
+)
+def test_undefined_estimate_of_either_result_is_named(bad):
+    good = make_evaluation({"als": make_estimate([1.0, 0.0])})
     with pytest.raises(InputError, match=r"'mf'.* of the new result is undefined, or has no standard error"):
-        gate(stored({"mf": bad}), good)
+        gate(make_evaluation({"mf": bad}), good)
     with pytest.raises(InputError, match=r"of the old result is undefined, or has no standard error"):
-        gate(good, stored({"als": bad}))
+        gate(good, make_evaluation({"als": bad}))
 
 
 OTHERS = [
@@ -334,18 +348,19 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("other", "words"), OTHERS)
-def test_results_of_other_data_options_or_definitions_are_not_compared(other, words):
+@pytest.mark.parametrize(("basis", "words"), OTHERS)
+def test_results_of_other_data_options_or_definitions_are_not_compared(basis, words):
     with pytest.raises(InputError) as raised:
-        gate(stored({"als": values(0.5)}, basis=other), stored({"als": values(0.5)}))
+        gate(make_evaluation({"als": values(0.5)}, basis=basis), make_evaluation({"als": values(0.5)}))
     assert str(raised.value).startswith(f"the results cannot be compared: {words}. If the change is meant,")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_another_propensity_matters_where_weights_do(weighted):
+def test_another_propensity_matters_for_weighted_estimators_only(weighted):
     known = {"aoa": replace(PLAIN, weighted=weighted)}
     old, new = (
-        stored({"als": values(0.5)}, weights=known, basis={"options": {"propensity": one}}) for one in "ab"
+        make_evaluation({"als": values(0.5)}, weights=known, basis={"options": {"propensity": propensity}})
+        for propensity in "ab"
     )
     if not weighted:
         assert gate(new, old).outcome == "not worse"

@@ -33,74 +33,74 @@ als          0.500  0.450  −0.050 [−0.119, +0.019] p = 0.16
 cannot tell by recall@5 (aoa): too few users; a loss below 0.15 could not have been seen"""
 
 
-def test_the_report_shows_what_decides_then_each_difference_then_the_decision():
-    found = gate(*pair(values(0.5), values(0.45, seed=1)))
-    assert str(found) == REPORT
-    assert [one.title for one in (found.tables(), found.tables(page=True))] == ["", "Gate"]
-    assert found.verdict in found.tables().parts
-    assert found.verdict not in found.tables(page=True).parts
-    same = str(gate(*pair(values(0.5), values(0.5)), weeks=2)).splitlines()
-    assert same[0] == "als by recall@5 (aoa): 0.50000 -> 0.50000, difference 0 [0, 0], 400 users"
-    assert same[1].startswith("False alarms: at most 0.05 in a season of 2 weeks.")
-    assert " Smallest visible loss, with 80% power: not" in same[1]
+def test_report_shows_the_deciding_estimate_then_all_differences_then_the_decision():
+    decision = gate(*pair(values(0.5), values(0.45, seed=1)))
+    assert str(decision) == REPORT
+    assert [tables.title for tables in (decision.tables(), decision.tables(page=True))] == ["", "Gate"]
+    assert decision.verdict in decision.tables().parts
+    assert decision.verdict not in decision.tables(page=True).parts
+    equal_report = str(gate(*pair(values(0.5), values(0.5)), weeks=2)).splitlines()
+    assert equal_report[0] == "als by recall@5 (aoa): 0.50000 -> 0.50000, difference 0 [0, 0], 400 users"
+    assert equal_report[1].startswith("False alarms: at most 0.05 in a season of 2 weeks.")
+    assert " Smallest visible loss, with 80% power: not" in equal_report[1]
 
 
 def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
-    found = gate(*pair(values(0.5), values(0.3, seed=1)))
-    assert found.to_json(tmp_path / "gate.json") == str(tmp_path / "gate.json")
-    held = json.loads((tmp_path / "gate.json").read_text())
-    assert (held["outcome"], held["exit_code"], held["passed"]) == ("worse", 1, False)
-    assert held["difference"] == found.difference == pytest.approx(-0.2)
+    decision = gate(*pair(values(0.5), values(0.3, seed=1)))
+    assert decision.to_json(tmp_path / "gate.json") == str(tmp_path / "gate.json")
+    stored = json.loads((tmp_path / "gate.json").read_text())
+    assert (stored["outcome"], stored["exit_code"], stored["passed"]) == ("worse", 1, False)
+    assert stored["difference"] == decision.difference == pytest.approx(-0.2)
     assert (tmp_path / "gate.json").read_text().startswith('{\n  "outcome": "worse",\n  "candidate"')
-    assert held["verdict"] == found.verdict
-    assert [one["decides"] for one in held["differences"]] == [True]
+    assert stored["verdict"] == decision.verdict
+    assert [row["decides"] for row in stored["differences"]] == [True]
     assert json.loads(gate(*pair(values(0.5), values(0.5))).to_json())["smallest_visible_loss"] is None
 
 
-def test_a_history_reads_gates_and_evaluations_and_says_what_changed(tmp_path):
-    both = evaluate_ranks(
+def test_history_reads_gates_and_evaluations_and_lists_the_changes(tmp_path):
+    evaluation = evaluate_ranks(
         {"v1": ranks(np.arange(400) % 10), "v2": ranks(np.arange(400) % 10 + 3)}, metrics=["recall@5"]
     )
-    both.save(tmp_path / "2026-W02.npz")
-    first = gate(both, candidate="v1", incumbent="v2")
-    other = replace(first, record=first.record | {"propensity": "known", "data_sha256": "b"}, weeks=2)
-    other.save(tmp_path / "2026-W03.npz")
+    evaluation.save(tmp_path / "2026-W02.npz")
+    first = gate(evaluation, candidate="v1", incumbent="v2")
+    changed_gate = replace(first, record=first.record | {"propensity": "known", "data_sha256": "b"}, weeks=2)
+    changed_gate.save(tmp_path / "2026-W03.npz")
     first.save(tmp_path / "2026-W01.npz")
-    found = history(tmp_path, candidate="v2", incumbent="v1")
-    frame = found.frame.set_index("model")
+    gates = history(tmp_path, candidate="v2", incumbent="v1")
+    frame = gates.frame.set_index("model")
     assert list(frame.index) == ["2026-W01", "2026-W02", "2026-W03"]
     assert frame["outcome"].tolist() == [first.outcome, "worse", first.outcome]
     assert set(frame["changed"].iloc[2].split("; ")) == {"propensity None -> known", "data"}
     assert frame["changed"].tolist()[:2] == ["", ""]
     # Two digits of a quarter of the interval, which is between .01 and .1 wide there.
     assert (frame["ci_high"] - frame["ci_low"]).between(0.04, 0.4).all()
-    assert f" {frame['difference'].iloc[0]:+.3f} [" in str(found)
-    assert "WORSE: 2026-W02." in found.verdict
-    assert found.verdict.endswith(first.verdict)
-    assert found.exit_code == first.exit_code
-    assert "The candidate is not the same in all: v1 and v2." in str(found)
-    assert found.to_html().count("2026-W03") >= 1
-    found.save(tmp_path / "all.npz")
-    assert str(load(tmp_path / "all.npz")) == str(found)
-    with pytest.raises(InputError, match="holds neither an evaluation nor a gate"):
+    assert f" {frame['difference'].iloc[0]:+.3f} [" in str(gates)
+    assert "WORSE: 2026-W02." in gates.verdict
+    assert gates.verdict.endswith(first.verdict)
+    assert gates.exit_code == first.exit_code
+    assert "The candidate is not the same in all gates: v1 and v2." in str(gates)
+    assert gates.to_html().count("2026-W03") >= 1
+    gates.save(tmp_path / "all.npz")
+    assert str(load(tmp_path / "all.npz")) == str(gates)
+    with pytest.raises(InputError, match="contains neither an evaluation nor a gate"):
         history(tmp_path, candidate="v2", incumbent="v1")
-    with pytest.raises(InputError, match="is no folder with results"):
+    with pytest.raises(InputError, match="must be a folder with results"):
         history(tmp_path / "nothing")
 
 
-def test_more_gates_than_weeks_are_said(tmp_path):
-    one = gate(*pair(values(0.5), values(0.5)), weeks=2)
+def test_history_warns_of_more_gates_than_weeks(tmp_path):
+    decision = gate(*pair(values(0.5), values(0.5)), weeks=2)
     for week in range(3):
-        one.save(tmp_path / f"{week}.npz")
-    assert "3 gates share what was meant for 2." in str(history(tmp_path))
+        decision.save(tmp_path / f"{week}.npz")
+    assert "3 gates share a probability of a false alarm that was set for 2." in str(history(tmp_path))
 
 
 HISTORY = """\
 als by recall@5 (aoa)
 False alarms: at most 0.05 in a season of 4 weeks, one share each.
 
-5 gates share what was meant for 4.
-The candidate is not the same in all: als and v2.
+5 gates share a probability of a false alarm that was set for 4.
+The candidate is not the same in all gates: als and v2.
 
 gate    old    new               difference  smallest visible loss  outcome      changed
 a     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  cannot tell
@@ -114,29 +114,29 @@ e     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  not wors
 
 
 def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decision():
-    def of(outcome: str, candidates: str, data: str, **changes: object) -> Gate:
+    def changed_gate(outcome: str, candidates: str, data: str, **changes: object) -> Gate:
         record = {"candidates": candidates, "data_sha256": data}
-        return replace(one, outcome=outcome, record=record, **changes)
+        return replace(decision, outcome=outcome, record=record, **changes)
 
-    one = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
+    decision = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
     gates = {
-        "a": of("cannot tell", "4", "a"),
-        "b": of("better", "5", "b", weeks=2),
-        "c": of("suspicious", "4", "b", candidate="v2"),
-        "d": of("worse", "4", "b", smallest_visible_loss=NAN, candidate="v2"),
-        "e": of("not worse", "4", "b"),
+        "a": changed_gate("cannot tell", "4", "a"),
+        "b": changed_gate("better", "5", "b", weeks=2),
+        "c": changed_gate("suspicious", "4", "b", candidate="v2"),
+        "d": changed_gate("worse", "4", "b", smallest_visible_loss=NAN, candidate="v2"),
+        "e": changed_gate("not worse", "4", "b"),
     }
-    found = GateHistory(gates)
-    assert str(found) == HISTORY
-    assert [found.exit_code, GateHistory(dict(list(gates.items())[:4])).exit_code] == [0, 1]
-    assert "share what was meant" not in str(GateHistory(dict(list(gates.items())[:4])))
-    page = found.tables(page=True)
-    assert [page.title, found.tables().title] == ["History of a gate", ""]
+    gate_history = GateHistory(gates)
+    assert str(gate_history) == HISTORY
+    assert [gate_history.exit_code, GateHistory(dict(list(gates.items())[:4])).exit_code] == [0, 1]
+    assert "share a probability" not in str(GateHistory(dict(list(gates.items())[:4])))
+    page = gate_history.tables(page=True)
+    assert [page.title, gate_history.tables().title] == ["History of a gate", ""]
     assert page.parts[0].signed  # its intervals are drawn around 0
-    assert found.verdict in found.tables().parts
-    assert len(page.parts) == len(page.verdict) == len(found.tables().parts) - 1 == 1
+    assert gate_history.verdict in gate_history.tables().parts
+    assert len(page.parts) == len(page.verdict) == len(gate_history.tables().parts) - 1 == 1
     # An error is a quarter of a width: .1 of .44, which shows two decimals.
-    assert " −0.05 [−0.20, +0.24] " in str(GateHistory({"a": replace(one, low=-0.2, high=0.24)}))
+    assert " −0.05 [−0.20, +0.24] " in str(GateHistory({"a": replace(decision, low=-0.2, high=0.24)}))
 
 
 PREFLIGHT = """\
@@ -160,14 +160,14 @@ the gate rejects a; the gate could not reject b and c: a loss below 0.20 could n
   better than the incumbent"""
 
 
-def test_the_report_of_a_preflight_is_a_row_per_candidate_and_says_what_was_not_rejected():
-    one = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
+def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_not_rejected():
+    decision = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
     outcomes = {"a": "worse", "b": "not worse", "c": "cannot tell", "d": "suspicious", "e": "better"}
-    gates = {name: replace(one, outcome=outcome) for name, outcome in outcomes.items()}
+    gates = {name: replace(decision, outcome=outcome) for name, outcome in outcomes.items()}
     gates["c"] = replace(gates["c"], smallest_visible_loss=0.2)
-    found = Preflight(gates)
-    assert str(found) == PREFLIGHT
-    assert found.verdict == (
+    result = Preflight(gates)
+    assert str(result) == PREFLIGHT
+    assert result.verdict == (
         "the gate rejects a; the gate could not reject b and c: a loss below 0.20 could not have been seen; "
         "d and e are better than the incumbent"
     )
@@ -175,12 +175,14 @@ def test_the_report_of_a_preflight_is_a_row_per_candidate_and_says_what_was_not_
         "the gate rejects a; e is better than the incumbent"
     )
     rejected = Preflight({"a": gates["a"]})
-    assert [one.passed for one in (found, rejected, replace(rejected, untried="b was not tried"))] == [
+    assert [
+        decision.passed for decision in (result, rejected, replace(rejected, untried="b was not tried"))
+    ] == [
         False,
         True,
         False,
     ]
-    assert (found.exit_code, rejected.exit_code) == (4, 0)
-    page = found.tables(page=True)
-    assert [page.title, found.tables().title] == ["Preflight of a gate", ""]
-    assert len(page.parts) == len(page.verdict) == len(found.tables().parts) - 1 == 1
+    assert (result.exit_code, rejected.exit_code) == (4, 0)
+    page = result.tables(page=True)
+    assert [page.title, result.tables().title] == ["Preflight of a gate", ""]
+    assert len(page.parts) == len(page.verdict) == len(result.tables().parts) - 1 == 1

@@ -20,13 +20,13 @@ from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.baselines import popularity
 from ipseval.testing import assert_metric, assert_not_worse, gate, preflight
-from tests.inside.testing import _shuffled, _truncated, same_quantity
+from tests.inside.testing import _shuffle_ranks, _truncate_ranks, find_comparable_estimators
 
 N_USERS, N_ITEMS = 100, 40
 RECALL = {"metric": "recall@5", "estimator": "aoa"}
 
 
-def world(seed: int) -> tuple[Split, np.ndarray]:
+def make_split_and_scores(seed: int) -> tuple[Split, np.ndarray]:
     """Return a split and the true scores that its positives were drawn by."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(N_USERS, N_ITEMS))
@@ -37,19 +37,21 @@ def world(seed: int) -> tuple[Split, np.ndarray]:
     return split_random(log, test_fraction=0.4, rng=rng), truth
 
 
-SPLIT, TRUTH = world(0)
+SPLIT, TRUTH = make_split_and_scores(0)
 
 
-def noisy(truth: np.ndarray, seed: int, noise: float = 1.0) -> np.ndarray:
+def add_noise(truth: np.ndarray, seed: int, noise: float = 1.0) -> np.ndarray:
     return truth + noise * np.random.default_rng(seed).normal(size=truth.shape)
 
 
-def evaluated(scores: np.ndarray, split: Split = SPLIT, **options) -> Evaluation:
-    given = {"metrics": ["recall@5", "ndcg@5"], "estimators": ["aoa"], **options}
-    return evaluate({"model": scores}, split, **given)
+def evaluate_scores(scores: np.ndarray, split: Split = SPLIT, **options) -> Evaluation:
+    all_options = {"metrics": ["recall@5", "ndcg@5"], "estimators": ["aoa"], **options}
+    return evaluate({"model": scores}, split, **all_options)
 
 
-SAME, WORSE, OTHER = (evaluated(noisy(TRUTH, *one)) for one in ((1,), (1, 4.0), (2,)))
+SAME = evaluate_scores(add_noise(TRUTH, seed=1))
+WORSE = evaluate_scores(add_noise(TRUTH, seed=1, noise=4.0))
+OTHER = evaluate_scores(add_noise(TRUTH, seed=2))
 
 
 @pytest.fixture
@@ -67,35 +69,36 @@ def test_the_same_recommender_passes_with_a_difference_of_zero(baseline):
 
 def test_a_recommender_made_worse_on_purpose_fails(baseline):
     with pytest.raises(
-        AssertionError, match=r"WORSE by recall@5 \(aoa\), beside .*\nmodel by recall@5 \(aoa\): 0\.\d+"
+        AssertionError,
+        match=r"WORSE by recall@5 \(aoa\), compared with .*\nmodel by recall@5 \(aoa\): 0\.\d+",
     ):
         assert_not_worse(WORSE, baseline)
 
 
 def test_where_the_gate_cannot_tell_the_test_fails_or_warns(baseline):
-    other = OTHER
+    candidate = OTHER
     with pytest.raises(AssertionError, match=r"cannot tell by recall@5 \(aoa\): too few users"):
-        assert_not_worse(other, baseline, margin=0.001)
+        assert_not_worse(candidate, baseline, margin=0.001)
     with pytest.warns(DataWarning, match="cannot tell by recall@5"):
-        assert_not_worse(other, baseline, margin=0.001, strict=False)
+        assert_not_worse(candidate, baseline, margin=0.001, strict=False)
 
 
 def test_a_better_recommender_passes_but_is_not_the_same_number(baseline):
-    better = evaluated(TRUTH)
+    better = evaluate_scores(TRUTH)
     assert_not_worse(better, baseline, margin=0.001)
     with pytest.raises(AssertionError, match="not the numbers of"):
         assert_metric(better, baseline, **RECALL)
 
 
-def test_numbers_that_moved_are_shown_with_the_change_of_each(tmp_path):
+def test_changed_numbers_are_listed_with_their_changes(tmp_path):
     path = tmp_path / "two.npz"
-    both = {"metrics": ["recall@5", "ndcg@5"], "estimators": ["aoa", "aoa-pooled"]}
-    old = evaluate({"v1": noisy(TRUTH, 1), "v2": noisy(TRUTH, 2)}, SPLIT, **both)
-    new = evaluate({"v1": noisy(TRUTH, 1), "v2": noisy(TRUTH, 3)}, SPLIT, **both)
+    options = {"metrics": ["recall@5", "ndcg@5"], "estimators": ["aoa", "aoa-pooled"]}
+    old = evaluate({"v1": add_noise(TRUTH, 1), "v2": add_noise(TRUTH, 2)}, SPLIT, **options)
+    new = evaluate({"v1": add_noise(TRUTH, 1), "v2": add_noise(TRUTH, 3)}, SPLIT, **options)
     assert_metric(old, path, metric="recall@5", update=True)
     lines = [f"not the numbers of {path} (within 1e-09):"]
     for label in ("aoa", "aoa-pooled"):
-        before, after = (one.estimate("v2", "recall@5", label).value for one in (old, new))
+        before, after = (evaluation.estimate("v2", "recall@5", label).value for evaluation in (old, new))
         lines.append(f"  v2 recall@5 {label}: {before!r} -> {after!r} ({after - before:+.3g})")
     with pytest.raises(AssertionError) as raised:
         assert_metric(new, path, metric="recall@5")
@@ -115,15 +118,15 @@ def test_numbers_that_moved_are_shown_with_the_change_of_each(tmp_path):
         assert_metric(new, path, metric="recall@5", tolerance=-0.5)
 
 
-def test_results_are_compared_by_the_estimators_that_both_have_of_the_metric():
-    given = {"metrics": ["ndcg@5", "recall@5", "rr"]}
-    new = evaluated(TRUTH, **given, estimators=["aoa", "aoa-pooled"])
-    assert same_quantity(new, new, "recall@5", None) == ["aoa", "aoa-pooled"]
-    assert same_quantity(new, SAME, "recall@5", None) == ["aoa"]
-    assert same_quantity(new, SAME, "recall@5", "aoa-pooled") == ["aoa-pooled"]
-    other = evaluated(TRUTH, metrics=["recall@5"], estimators=["aoa-pooled"])
+def test_results_are_compared_by_the_estimators_that_they_share():
+    metrics = {"metrics": ["ndcg@5", "recall@5", "rr"]}
+    new = evaluate_scores(TRUTH, **metrics, estimators=["aoa", "aoa-pooled"])
+    assert find_comparable_estimators(new, new, "recall@5", None) == ["aoa", "aoa-pooled"]
+    assert find_comparable_estimators(new, SAME, "recall@5", None) == ["aoa"]
+    assert find_comparable_estimators(new, SAME, "recall@5", "aoa-pooled") == ["aoa-pooled"]
+    pooled = evaluate_scores(TRUTH, metrics=["recall@5"], estimators=["aoa-pooled"])
     with pytest.raises(InputError) as raised:
-        same_quantity(SAME, other, "recall@5", None)
+        find_comparable_estimators(SAME, pooled, "recall@5", None)
     assert str(raised.value) == (
         "the results share no estimator of recall@5; the new one has recall@5, ndcg@5 by aoa, the old one "
         "recall@5 by aoa-pooled."
@@ -132,49 +135,49 @@ def test_results_are_compared_by_the_estimators_that_both_have_of_the_metric():
 
 def test_the_paired_standard_error_is_that_of_the_users_differences(baseline):
     new = OTHER
-    found = gate(new, Evaluation.load(baseline))
-    ours = new.per_user("model", "recall@5", "aoa")
-    difference = ours - SAME.per_user("model", "recall@5", "aoa")
-    assert found.difference == pytest.approx(difference.mean(), abs=1e-12)
-    assert found.std_error == pytest.approx(difference.std(ddof=1) / np.sqrt(difference.size), rel=1e-12)
-    assert found.low < found.difference - 2.9 * found.std_error
-    assert found.high > found.difference + 2.9 * found.std_error
+    decision = gate(new, Evaluation.load(baseline))
+    new_values = new.per_user("model", "recall@5", "aoa")
+    difference = new_values - SAME.per_user("model", "recall@5", "aoa")
+    assert decision.difference == pytest.approx(difference.mean(), abs=1e-12)
+    assert decision.std_error == pytest.approx(difference.std(ddof=1) / np.sqrt(difference.size), rel=1e-12)
+    assert decision.low < decision.difference - 2.9 * decision.std_error
+    assert decision.high > decision.difference + 2.9 * decision.std_error
 
 
-def other_test_set() -> Evaluation:
+def evaluate_other_test_set() -> Evaluation:
     split = Split(SPLIT.train, SPLIT.test.select(np.arange(len(SPLIT.test)) != 7))
-    return evaluated(noisy(TRUTH, 1), split)
+    return evaluate_scores(add_noise(TRUTH, 1), split)
 
 
-def graded() -> Evaluation:
+def evaluate_graded() -> Evaluation:
     split = Split(SPLIT.train, replace(SPLIT.test, value=np.ones(len(SPLIT.test))))
-    return evaluated(noisy(TRUTH, 1), split)
+    return evaluate_scores(add_noise(TRUTH, 1), split)
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (other_test_set, r"cannot be compared: positives_sha256 \w{12}… -> \w{12}…"),
-        (graded, r"gains_sha256 None -> \w{12}…"),
-        (lambda: evaluated(noisy(TRUTH, 1), ties="min"), "ties 'default' -> 'min'"),
+        (evaluate_other_test_set, r"cannot be compared: positives_sha256 \w{12}… -> \w{12}…"),
+        (evaluate_graded, r"gains_sha256 None -> \w{12}…"),
+        (lambda: evaluate_scores(add_noise(TRUTH, 1), ties="min"), "ties 'default' -> 'min'"),
     ],
 )
 def test_other_data_or_options_are_an_error_and_no_comparison(change, text, baseline):
-    other = change()
+    changed = change()
     for check in (assert_not_worse, assert_metric):
         with pytest.raises(InputError, match=text):
-            check(other, baseline, metric="recall@5")
+            check(changed, baseline, metric="recall@5")
 
 
 def test_another_propensity_is_an_error_for_weighted_estimators_only(tmp_path):
     path = tmp_path / "weighted.npz"
-    both = {"metrics": ["recall@5"], "estimators": ["aoa", "snips-global"]}
-    scores = noisy(TRUTH, 1)
-    evaluated(scores, propensity=PowerLawPropensity(gamma=0.5), **both).save(path, ranks=False)
-    other = evaluated(scores, propensity=PowerLawPropensity(gamma=0.6), **both)
-    assert_not_worse(other, path, metric="recall@5", estimator="aoa")
+    options = {"metrics": ["recall@5"], "estimators": ["aoa", "snips-global"]}
+    scores = add_noise(TRUTH, 1)
+    evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.5), **options).save(path, ranks=False)
+    other_gamma = evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.6), **options)
+    assert_not_worse(other_gamma, path, metric="recall@5", estimator="aoa")
     with pytest.raises(InputError, match=r"propensity_sha256 .*gamma = 0\.5' -> 'power law, gamma = 0\.6'"):
-        assert_not_worse(other, path, metric="recall@5", estimator="snips-global")
+        assert_not_worse(other_gamma, path, metric="recall@5", estimator="snips-global")
 
 
 def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(baseline):
@@ -189,9 +192,9 @@ def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(ba
 
 
 def test_one_row_of_the_differences_decides():
-    given = {"metrics": ["ndcg@5", "recall@5", "rr"], "estimators": ["aoa", "aoa-pooled", "snips-global"]}
-    given |= {"propensity": PowerLawPropensity(gamma=0.5), "low_ess": "ignore"}
-    new, old = (evaluated(noisy(TRUTH, seed), **given) for seed in (1, 2))
+    options = {"metrics": ["ndcg@5", "recall@5", "rr"], "estimators": ["aoa", "aoa-pooled", "snips-global"]}
+    options |= {"propensity": PowerLawPropensity(gamma=0.5), "low_ess": "ignore"}
+    new, old = (evaluate_scores(add_noise(TRUTH, seed), **options) for seed in (1, 2))
     frame = gate(new, old, metric="recall@5", estimator="aoa-pooled").frame
     assert len(frame) == 9
     assert frame[frame["decides"]][["metric", "estimator"]].to_numpy().tolist() == [
@@ -220,7 +223,7 @@ LEAKED[SPLIT.test.user, SPLIT.test.item] = 1.0
         (SAME, (), 0, "not shown to be worse by recall@5 (aoa): every user has the same value"),
         (WORSE, (), 1, "WORSE by recall@5 (aoa)"),
         (SAME, ("--metric", "mrr"), 2, ""),
-        (evaluated(LEAKED), (), 3, "suspiciously better by recall@5 (aoa): look for leakage"),
+        (evaluate_scores(LEAKED), (), 3, "suspiciously better by recall@5 (aoa): look for leakage"),
         (
             OTHER,
             ("--margin", "0.001"),
@@ -235,7 +238,7 @@ LEAKED[SPLIT.test.user, SPLIT.test.item] = 1.0
         ),
     ],
 )
-def test_compare_exits_with_the_code_of_the_decision_and_says_it_last(
+def test_compare_exits_with_the_code_of_the_decision_and_prints_it_last(
     new, options, code, last, baseline, tmp_path, capsys
 ):
     new.save(tmp_path / "new.npz")
@@ -262,58 +265,61 @@ def test_compare_writes_the_gate_and_reads_a_folder_of_them(baseline, tmp_path, 
 
 
 def test_compare_names_the_pair(baseline, tmp_path, capsys):
-    scores = {"v1": noisy(TRUTH, 1), "v2": noisy(TRUTH, 1, 4.0)}
-    both = str(tmp_path / "both.npz")
-    evaluate(scores, SPLIT, metrics=["recall@5"], estimators=["aoa"]).save(both)
-    assert main(["compare", both, "--model", "v2=v1"]) == 1
+    scores = {"v1": add_noise(TRUTH, 1), "v2": add_noise(TRUTH, 1, 4.0)}
+    path = str(tmp_path / "both.npz")
+    evaluate(scores, SPLIT, metrics=["recall@5"], estimators=["aoa"]).save(path)
+    assert main(["compare", path, "--model", "v2=v1"]) == 1
     assert "v2 (was v1) by recall@5" in capsys.readouterr().out
     for wrong in ([], ["--model", "v1"], ["--model", "=v1"], ["--model", "v1="]):
-        assert main(["compare", both, *wrong]) == 2
+        assert main(["compare", path, *wrong]) == 2
     assert "name the pair by --model CANDIDATE=INCUMBENT" in capsys.readouterr().err
 
 
-def test_the_preflight_tries_what_the_gate_must_reject(tmp_path, capsys):
-    models = {"als": noisy(TRUTH, 1), "popularity": popularity(SPLIT.train)}
-    whole = evaluate(models, SPLIT, metrics=["recall@5"], estimators=["aoa"])
-    found = preflight(whole, rng=0)
-    assert found.frame["model"].tolist() == ["shuffled", "truncated", "popularity"]
-    assert found.frame["rejected"].tolist() == [True, False, True]
-    assert found.verdict.startswith(
+def test_preflight_tries_candidates_that_the_gate_must_reject(tmp_path, capsys):
+    models = {"als": add_noise(TRUTH, 1), "popularity": popularity(SPLIT.train)}
+    evaluation = evaluate(models, SPLIT, metrics=["recall@5"], estimators=["aoa"])
+    result = preflight(evaluation, rng=0)
+    assert result.frame["model"].tolist() == ["shuffled", "truncated", "popularity"]
+    assert result.frame["rejected"].tolist() == [True, False, True]
+    assert result.verdict.startswith(
         "the gate rejects shuffled and popularity; the gate could not reject truncated"
     )
     # A random rank among n candidates is in the first five with probability 5/n.
-    shuffled = found.gates["shuffled"]
+    shuffled = result.gates["shuffled"]
     assert shuffled.new == pytest.approx(5 / 36, abs=4 * 0.25 / np.sqrt(shuffled.n_users))
-    assert shuffled.old == pytest.approx(whole.estimate("als", "recall@5", "aoa").value, rel=1e-12)
-    assert preflight(whole, weeks=1, rng=0).passed
+    assert shuffled.old == pytest.approx(evaluation.estimate("als", "recall@5", "aoa").value, rel=1e-12)
+    assert preflight(evaluation, weeks=1, rng=0).passed
     alone = evaluate({"als": TRUTH}, SPLIT, metrics=["recall@5"], estimators=["aoa"])
     untried = preflight(alone, weeks=1, rng=0)
     assert (untried.passed, untried.exit_code) == (False, 4)
-    assert untried.verdict.endswith("popularity was not tried: evaluate it beside als")
-    turned = {"als": popularity(SPLIT.train), "popularity": noisy(TRUTH, 1)}
+    assert untried.verdict.endswith("popularity was not tried: evaluate it together with als")
+    turned = {"als": popularity(SPLIT.train), "popularity": add_noise(TRUTH, 1)}
     higher = preflight(evaluate(turned, SPLIT, metrics=["recall@5"], estimators=["aoa"]), weeks=1, rng=0)
     assert higher.verdict.endswith("; popularity is better than the incumbent")
-    whole.save(tmp_path / "whole.npz")
+    evaluation.save(tmp_path / "whole.npz")
     assert main(["compare", str(tmp_path / "whole.npz"), "--preflight", "--weeks", "1"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "the gate rejects shuffled, truncated and popularity"
-    whole.save(tmp_path / "small.npz", ranks=False)
+    evaluation.save(tmp_path / "small.npz", ranks=False)
     assert main(["compare", str(tmp_path / "small.npz"), "--preflight"]) == 2
     with pytest.raises(InputError, match="name incumbent=: the evaluation has a, b"):
         preflight(evaluate({"a": TRUTH, "b": TRUTH}, SPLIT, metrics=["recall@5"], estimators=["aoa"]))
 
 
-def test_the_preflight_takes_the_recommender_beside_popularity_or_the_one_that_is_named():
-    scores, options = {"z": noisy(TRUTH, 1), "popularity": popularity(SPLIT.train)}, {"estimators": ["aoa"]}
-    both = evaluate(scores, SPLIT, metrics=["recall@5"], **options)
-    found = preflight(both, rng=0)
-    assert (list(found.gates), found.untried) == (["shuffled", "truncated", "popularity"], "")
-    assert {one.incumbent for one in found.gates.values()} == {"z"}
-    own = preflight(both, incumbent="popularity", rng=0)
-    assert (list(own.gates), own.untried) == (["shuffled", "truncated"], "")
-    two = evaluate({"a": TRUTH, "b": noisy(TRUTH, 1)}, SPLIT, metrics=["recall@5"], **options)
+def test_preflight_uses_the_only_recommender_other_than_popularity_or_the_named_one():
+    scores, options = (
+        {"z": add_noise(TRUTH, 1), "popularity": popularity(SPLIT.train)},
+        {"estimators": ["aoa"]},
+    )
+    evaluation = evaluate(scores, SPLIT, metrics=["recall@5"], **options)
+    result = preflight(evaluation, rng=0)
+    assert (list(result.gates), result.untried) == (["shuffled", "truncated", "popularity"], "")
+    assert {decision.incumbent for decision in result.gates.values()} == {"z"}
+    popularity_result = preflight(evaluation, incumbent="popularity", rng=0)
+    assert (list(popularity_result.gates), popularity_result.untried) == (["shuffled", "truncated"], "")
+    two = evaluate({"a": TRUTH, "b": add_noise(TRUTH, 1)}, SPLIT, metrics=["recall@5"], **options)
     named = preflight(two, incumbent="b", rng=0)
-    assert {one.incumbent for one in named.gates.values()} == {"b"}
-    assert named.untried == "popularity was not tried: evaluate it beside b"
+    assert {decision.incumbent for decision in named.gates.values()} == {"b"}
+    assert named.untried == "popularity was not tried: evaluate it together with b"
     with pytest.raises(InputError, match="there is no recommender 'c'; the evaluation has a, b"):
         preflight(two, incumbent="c")
 
@@ -323,19 +329,19 @@ def test_shuffled_ranks_are_uniform_and_truncated_ones_lose_a_random_half_of_the
     item = np.arange(n) % 60
     ids = {"user_ids": np.arange(n), "item_ids": np.arange(60)}
     ranked = RankedPositives(np.arange(n), item, np.full(n, 21), np.full(n, 6), np.full(n, 60), **ids)
-    shuffled = _shuffled(ranked, np.random.default_rng(0))
+    shuffled = _shuffle_ranks(ranked, np.random.default_rng(0))
     share = np.bincount(shuffled.n_above, minlength=60) / n
     assert share.size == 60
     assert share == pytest.approx(1 / 60, abs=5 * np.sqrt(1 / 60 / n))
     assert not shuffled.n_tied.any()
-    kept = np.random.default_rng(1).random(60) < 0.5
-    truncated = _truncated(ranked, np.random.default_rng(1))
-    assert (truncated.n_above[~kept[item]] == 59).all()
-    above = truncated.n_above[kept[item]]  # half of 21 and of half the ties, by one coin each
+    is_retrieved = np.random.default_rng(1).random(60) < 0.5
+    truncated = _truncate_ranks(ranked, np.random.default_rng(1))
+    assert (truncated.n_above[~is_retrieved[item]] == 59).all()
+    above = truncated.n_above[is_retrieved[item]]  # half of 21 and of half the ties, by one coin each
     assert above.mean() == pytest.approx(12, abs=5 * np.sqrt(6 / above.size))
     assert above.var() == pytest.approx(6, rel=0.15)
-    cut = _truncated(replace(ranked, max_rank=30), np.random.default_rng(1))
-    assert (cut.n_above[~kept[item]] == 30).all()
+    truncated_lists = _truncate_ranks(replace(ranked, max_rank=30), np.random.default_rng(1))
+    assert (truncated_lists.n_above[~is_retrieved[item]] == 30).all()
 
 
 PLUGIN_TEST = """
@@ -377,11 +383,11 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, 
         )
         return int(code), capfd.readouterr().out
 
-    code, said = run()
-    assert (code, "there is no stored result" in said) == (1, True)
+    code, output = run()
+    assert (code, "there is no stored result" in output) == (1, True)
     assert run("--ipseval-update")[0] == 0
     names = sorted(path.name for path in (tmp_path / "baselines").iterdir())
     assert names == ["test_als-als.npz"]
     assert run()[0] == 0
     monkeypatch.setenv("SCORE_OF_POSITIVES", "-1")
-    assert "WORSE by recall@3 (aoa), beside" in run()[1]
+    assert "WORSE by recall@3 (aoa), compared with" in run()[1]

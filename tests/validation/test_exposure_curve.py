@@ -24,7 +24,7 @@ from tests.inside.validation import (
     POWER_LAW,
     SCORES,
     WITH_INTERACTIONS,
-    _scores,
+    _score_estimates,
     shown_outside,
 )
 
@@ -55,18 +55,18 @@ def a_curve(study):
 
 
 def test_scores_are_those_worked_by_hand():
-    own, half = np.array([[0.5, 0.4, 0.1]]), np.array([[0.1, 0.1, 0.01]])
+    estimates, half = np.array([[0.5, 0.4, 0.1]]), np.array([[0.1, 0.1, 0.01]])
     right, exact = np.array([[0.3, 0.45, 0.1]]), np.zeros((1, 3))
-    scores = dict(zip(SCORES, _scores(own, half, right, exact)[0], strict=True))
+    scores = dict(zip(SCORES, _score_estimates(estimates, half, right, exact)[0], strict=True))
     # Errors .2, .05, 0; half-widths .1, .1, .01: b and c are covered. By the estimate a is best, .15 below b.
     assert scores == pytest.approx(
         {"error": 0.25 / 3, "covered": 2 / 3, "half_width": 0.07, "tau_b": 1 / 3, "regret": 0.15}
     )
     noisy = exact + 1.96 * 0.2  # now a is within √(.1² + (1.96 · .2)²) = .40 of the reference
-    assert _scores(own, half, right, noisy)[0, SCORES.index("covered")] == 1
+    assert _score_estimates(estimates, half, right, noisy)[0, SCORES.index("covered")] == 1
 
 
-def test_there_is_a_row_of_every_estimator_at_every_size(curve):
+def test_curve_has_a_row_for_every_estimator_and_size(curve):
     frame = curve.frame.set_index(["n_users", "estimator"])
     assert {AOA_POOLED, CORRECTED, POWER_LAW} == set(frame.loc[0].index)
     assert {AOA_POOLED, RANDOM_SAMPLE, CORRECTED, POWER_LAW} <= set(frame.loc[160].index)
@@ -82,45 +82,60 @@ def test_there_is_a_row_of_every_estimator_at_every_size(curve):
     assert sample.loc[160, "removed"] > 0.5
 
 
-def test_pairs_that_are_not_positive_are_read_and_a_fit_that_is_refused_has_no_row(study, monkeypatch):
+def test_pairs_that_are_not_positive_are_read_and_a_refused_fit_has_no_row(study, monkeypatch):
     def refuse(*_, **__):
         raise InputError("too few")
 
     monkeypatch.setattr("ipseval.validation._curve.DensityRatioPropensity", refuse)
-    judged = []
-    scores = "ipseval.validation._curve._scores"
-    monkeypatch.setattr(scores, lambda *given: judged.append(given) or _scores(*given))
+    score_calls = []
+
+    def record_scores(*arguments):
+        score_calls.append(arguments)
+        return _score_estimates(*arguments)
+
+    monkeypatch.setattr("ipseval.validation._curve._score_estimates", record_scores)
     strict = replace(study, threshold=5)
     labels = ["recall@5", "atop"]
     options = {"metrics": labels, "n_draws": 1, "test_fraction": 0.5, "rng": 0}
-    found = exposure_curve(MODELS, strict, n_users=[0, 40], **options)
+    curve = exposure_curve(MODELS, strict, n_users=[0, 40], **options)
     # Without exposure the truth is that of all users; both it and the weighted estimate have their errors.
     split = split_random(strict.positives().biased, test_fraction=0.5, rng=np.random.default_rng(0))
-    shown = shown_outside(strict, split)
-    pairs = shown.select(shown.positive)
+    exposure = shown_outside(strict, split)
+    pairs = exposure.select(exposure.positive)
     truth = Split(split.train, Interactions(pairs.user, pairs.item, split.user_ids, split.item_ids))
     models = {name: train(split.train) for name, train in MODELS.items()}
-    given = {"metrics": labels, "low_ess": "ignore"}
-    right = evaluate(models, truth, propensity=None, estimators=[AOA_POOLED], **given).frame
+    evaluate_options = {"metrics": labels, "low_ess": "ignore"}
+    reference = evaluate(models, truth, propensity=None, estimators=[AOA_POOLED], **evaluate_options).frame
     power = PowerLawPropensity(gamma=0, unseen="smooth")
-    own = evaluate(models, split, propensity=power, estimators=["snips-pooled"], **given).frame
-    own, right = (one.pivot(index="metric", columns="model").loc[labels] for one in (own, right))
-    expected = (own["estimate"], (own["ci_high"] - own["ci_low"]) / 2, right["estimate"], right["std_error"])
-    place = found.scores["estimator"].tolist().index(POWER_LAW) // len(labels)
-    for one, cells, factor in zip(judged[place], expected, (1, 1, 1, norm.ppf(0.975)), strict=True):
-        assert one == pytest.approx(factor * cells[list(MODELS)].to_numpy())
-    names = found.frame.loc[found.frame["n_users"] == 40, "estimator"].tolist()
-    assert names == found.scores.loc[found.scores["n_users"] == 40, "estimator"].tolist()  # in one order
+    weighted = evaluate(
+        models, split, propensity=power, estimators=["snips-pooled"], **evaluate_options
+    ).frame
+    weighted, reference = (
+        actual.pivot(index="metric", columns="model").loc[labels] for actual in (weighted, reference)
+    )
+    expected = (
+        weighted["estimate"],
+        (weighted["ci_high"] - weighted["ci_low"]) / 2,
+        reference["estimate"],
+        reference["std_error"],
+    )
+    index = curve.scores["estimator"].tolist().index(POWER_LAW) // len(labels)
+    for actual, cells, factor in zip(score_calls[index], expected, (1, 1, 1, norm.ppf(0.975)), strict=True):
+        assert actual == pytest.approx(factor * cells[list(MODELS)].to_numpy())
+    names = curve.frame.loc[curve.frame["n_users"] == 40, "estimator"].tolist()
+    assert names == curve.scores.loc[curve.scores["n_users"] == 40, "estimator"].tolist()  # in one order
     assert set(names) == {AOA_POOLED, RANDOM_SAMPLE, CORRECTED, POWER_LAW, WITH_INTERACTIONS}
     assert DENSITY_RATIO not in names
 
 
 def test_removed_is_one_minus_the_ratio_of_mean_errors_and_its_error_is_over_splits(curve):
     scores = curve.scores[curve.scores["n_users"] == 40]
-    each = scores.groupby(["split", "estimator"])["error"].mean().unstack()
+    split_errors = scores.groupby(["split", "estimator"])["error"].mean().unstack()
     row = curve.frame.set_index(["n_users", "estimator"]).loc[(40, CORRECTED)]
-    assert row["removed"] == pytest.approx(1 - each[CORRECTED].mean() / each[AOA_POOLED].mean())
-    ratio = 1 - each[CORRECTED] / each[AOA_POOLED]
+    assert row["removed"] == pytest.approx(
+        1 - split_errors[CORRECTED].mean() / split_errors[AOA_POOLED].mean()
+    )
+    ratio = 1 - split_errors[CORRECTED] / split_errors[AOA_POOLED]
     assert row["removed_se"] == pytest.approx(ratio.std(ddof=1) / np.sqrt(2))
 
 
@@ -130,8 +145,8 @@ def test_the_same_seed_gives_the_same_curve(study, curve):
     pd.testing.assert_frame_equal(
         first, curve.scores[(curve.scores["split"] == 0) & (curve.scores["n_users"] < 160)]
     )
-    both = again.scores.query("estimator == @RANDOM_SAMPLE").groupby("draw")["error"].mean()
-    assert both.nunique() == 2
+    errors = again.scores.query("estimator == @RANDOM_SAMPLE").groupby("draw")["error"].mean()
+    assert errors.nunique() == 2
 
 
 @pytest.mark.parametrize(
@@ -147,10 +162,10 @@ def test_the_same_seed_gives_the_same_curve(study, curve):
     ],
 )
 def test_bad_input_is_refused(study, changed, message):
-    given = {"models": MODELS, "study": study, "n_users": [0, 40]} | changed
-    models, data = given.pop("models"), given.pop("study")
+    arguments = {"models": MODELS, "study": study, "n_users": [0, 40]} | changed
+    models, data = arguments.pop("models"), arguments.pop("study")
     with pytest.raises(InputError, match=message):
-        exposure_curve(models, data, **given)
+        exposure_curve(models, data, **arguments)
 
 
 def test_the_picture_draws_the_errors_and_the_report_has_a_table_per_metric(curve):
@@ -158,7 +173,7 @@ def test_the_picture_draws_the_errors_and_the_report_has_a_table_per_metric(curv
     rows = curve.frame[curve.frame["estimator"] == CORRECTED]
     lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
     np.testing.assert_allclose(lines[CORRECTED], rows["error"])
-    assert [one.get_text() for one in ax.get_xticklabels()] == ["0", "40", "160"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "40", "160"]
     assert f" {rows['error'].iloc[0]:.3f} " in str(curve)
     assert "recall@5" in str(curve)
     assert "index" not in str(curve)

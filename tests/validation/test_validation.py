@@ -48,7 +48,7 @@ def brute_force_hits(scores, train, positives, k):
     return users
 
 
-def test_reference_is_the_plain_average_over_random_positives_outside_training(study):
+def test_reference_is_the_unweighted_average_over_random_positives_outside_training(study):
     split = split_random(study.positives().biased, rng=3)
     rng = np.random.default_rng(0)
     models = {"a": rng.normal(size=(120, 40)), "b": rng.normal(size=(120, 40))}
@@ -58,7 +58,7 @@ def test_reference_is_the_plain_average_over_random_positives_outside_training(s
     held_out = set(split.test.user.tolist())
     for name, scores in models.items():
         hits = brute_force_hits(scores, split.train, study.positives().random, 10)
-        by_user = np.mean([np.mean(one) for user, one in hits.items() if user in held_out])
+        by_user = np.mean([np.mean(user_hits) for user, user_hits in hits.items() if user in held_out])
         pooled = np.mean(np.concatenate(list(hits.values())))
         mine = weighted.xs(name, level="model")
         assert mine["target"].tolist() == ["pooled", "user", "user"]
@@ -70,17 +70,17 @@ def test_reference_is_the_plain_average_over_random_positives_outside_training(s
     assert counts.tolist() == [int((~in_train).sum())] * 2
 
 
-def test_the_exposure_of_a_log_of_ones_own_is_judged_by_as_that_of_a_study(study):
+def test_random_exposure_of_a_custom_log_gives_the_same_validation_as_a_study(study):
     split = split_random(study.positives().biased, rng=3)
     models = {name: train(split.train) for name, train in MODELS.items()}
     exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold)
     options = {"propensities": EQUAL, "metrics": ["atop"], "split": split, "n_resamples": 2, "rng": 0}
     options["estimators"] = ["snips-pooled"]
-    own = validate(models, random_exposure=exposure, **options)
-    other = validate(models, study, **options)
-    pd.testing.assert_frame_equal(own.frame, other.frame)
-    assert own.n_random_dropped == other.n_random_dropped
-    assert own.name == "random exposure"
+    from_exposure = validate(models, random_exposure=exposure, **options)
+    from_study = validate(models, study, **options)
+    pd.testing.assert_frame_equal(from_exposure.frame, from_study.frame)
+    assert from_exposure.n_random_dropped == from_study.n_random_dropped
+    assert from_exposure.name == "random exposure"
 
 
 NO_REFERENCE = {
@@ -95,12 +95,12 @@ NO_REFERENCE = {
 
 
 @pytest.mark.parametrize(("random_exposure", "more", "message"), NO_REFERENCE.values(), ids=NO_REFERENCE)
-def test_what_cannot_be_a_reference_is_refused(study, random_exposure, more, message):
-    given = {"split": split_random(study.positives().biased, rng=3), "propensities": EQUAL} | more
+def test_exposure_that_cannot_be_a_reference_is_refused(study, random_exposure, more, message):
+    arguments = {"split": split_random(study.positives().biased, rng=3), "propensities": EQUAL} | more
     models = {name: np.zeros((120, 40)) for name in "ab"}
-    models = models if given["split"] is not None else MODELS
+    models = models if arguments["split"] is not None else MODELS
     with pytest.raises(InputError, match=message):
-        validate(models, random_exposure=random_exposure, **given)
+        validate(models, random_exposure=random_exposure, **arguments)
 
 
 def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
@@ -119,9 +119,9 @@ def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
     factors = result.frame[result.frame["propensity"] == "p"].groupby("estimator")["factor"].count()
     assert factors.to_dict() == {"snips": 0, "snips-global": 2, "snips-pooled": 2}  # none of ratios by user
     random = study.positives().random
-    shown = random.user[~np.isin(random.pair_key, split.train.pair_key)]
-    both = Split(split.train, split.test.select(np.isin(split.test.user, shown)))
-    for part, chosen in ((both, estimators[:2]), (split, estimators[2:])):
+    exposed_users = random.user[~np.isin(random.pair_key, split.train.pair_key)]
+    compared_split = Split(split.train, split.test.select(np.isin(split.test.user, exposed_users)))
+    for part, chosen in ((compared_split, estimators[:2]), (split, estimators[2:])):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
             frame = evaluate(
@@ -131,8 +131,8 @@ def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
             frame, on=["model", "metric", "estimator"], suffixes=("", "_other")
         )
         assert len(merged) == 2 * len(chosen)
-        for one in ("estimate", "std_error"):  # the same sums, added in another order
-            np.testing.assert_allclose(merged[one], merged[f"{one}_other"], rtol=1e-13)
+        for column in ("estimate", "std_error"):  # the same sums, added in another order
+            np.testing.assert_allclose(merged[column], merged[f"{column}_other"], rtol=1e-13)
         assert np.array_equal(merged["bias"], merged["estimate"] - merged["reference"])
 
 
@@ -141,7 +141,7 @@ def test_one_resample_gives_no_interval(study):
     assert summary[["reduction_low", "reduction_high"]].isna().all(axis=None)
 
 
-def test_equal_weights_remove_nothing_and_change_no_order(study):
+def test_equal_weights_reduce_no_error_and_change_no_ranking(study):
     summary = validate(MODELS, study, propensities=EQUAL, metrics=["atop"], n_resamples=2).summary
     summary = summary[summary["propensity"] == "equal"]
     assert summary["reduction"].tolist() == pytest.approx([0, 0], abs=1e-12)  # but for rounding
@@ -149,7 +149,7 @@ def test_equal_weights_remove_nothing_and_change_no_order(study):
     assert summary["if_unbiased"].notna().all()  # two resamples are the fewest that have a spread
 
 
-def test_without_propensities_those_of_a_grid_and_what_the_study_can_fit_are_compared(study):
+def test_default_propensities_are_a_grid_and_all_that_the_study_can_fit(study):
     rules = list(default_propensities(study))
     assert rules[:6] == [f"gamma = {gamma}" for gamma in ("-1", "0", "1", "1.5", "2", "3")]
     assert {"gamma calibrated", "gamma from lists"} < set(rules)
@@ -189,7 +189,7 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
         popularity = np.full(40, 0.5 / len(seen))
         return Propensity(popularity, True, "test", 40)
 
-    def by_pair(calibration):
+    def calibrate_pairs(calibration):
         item = rule(calibration).item
         return Propensity(None, True, "test", 40, function=lambda user, code: item[code])
 
@@ -199,15 +199,15 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
     exposure = RandomExposure(study.random.user, study.random.item, liked, 120, 40)
     fold = np.arange(120) % 2
     fitted = resolve_propensity("test", rule, split, exposure, {}, fold)
-    assert [set(one.exposure.user % 2) for one in seen] == [{1}, {0}]
-    assert [set(one.held_out.user % 2) for one in seen] == [{1}, {0}]
+    assert [set(calibration.exposure.user % 2) for calibration in seen] == [{1}, {0}]
+    assert [set(calibration.held_out.user % 2) for calibration in seen] == [{1}, {0}]
     values = fitted.at(split.test.user, split.test.item)
     # The first call had odd users to calibrate on and weights the even ones with P = 1/2; the second P = 1/4.
     expected = np.where(split.test.user % 2 == 0, 0.5, 0.25)
     assert np.array_equal(values, expected)
-    assert "_made" not in repr(seen[0])
+    assert "_cache" not in repr(seen[0])
     seen.clear()
-    fitted = resolve_propensity("test", by_pair, split, exposure, {}, fold)
+    fitted = resolve_propensity("test", calibrate_pairs, split, exposure, {}, fold)
     assert np.array_equal(fitted.at(split.test.user, split.test.item), expected)
 
 
@@ -223,15 +223,15 @@ def test_a_factor_that_differs_between_folds_does_not_matter(study):
     models = {name: train(split.train) for name, train in MODELS.items()}
     options = {"metrics": ["recall@10"], "split": split, "n_resamples": 0, "rng": 0}
     options["estimators"] = ["snips-global", "snips-pooled"]
-    rules = [partial(rule, factors=one) for one in ((1.0, 1.0), (1.0, 50.0), (50.0, 7.0))]
-    found = [validate(models, study, propensities={"p": one}, **options).frame for one in rules]
-    one, two, other = (frame["estimate"] for frame in found)
+    rules = [partial(rule, factors=factors) for factors in ((1.0, 1.0), (1.0, 50.0), (50.0, 7.0))]
+    frames = [validate(models, study, propensities={"p": scaled}, **options).frame for scaled in rules]
+    equal, unequal, rescaled = (frame["estimate"] for frame in frames)
     # With one factor the fold plays no role and weights are pooled; with two each fold is scaled to mean 1.
-    assert np.allclose(two, other, rtol=1e-12)
-    assert np.allclose(two, one, atol=0.01)
+    assert np.allclose(unequal, rescaled, rtol=1e-12)
+    assert np.allclose(unequal, equal, atol=0.01)
 
 
-def test_items_without_a_propensity_leave_estimate_and_baseline_alike(study):
+def test_items_without_a_propensity_are_excluded_from_estimate_and_baseline(study):
     values = np.full(40, 0.2)
     values[:20] = np.nan
     steep = {"steep": KnownPropensity(item=np.append(1e-3, np.ones(39)), is_probability=False)}
@@ -249,9 +249,9 @@ def test_items_without_a_propensity_leave_estimate_and_baseline_alike(study):
     )
     rows, summary = (frame[frame["propensity"] == "half"] for frame in (result.frame, result.summary))
     assert (rows["n_without_propensity"] > 0).all()
-    others = result.frame[result.frame["propensity"] != "half"]
-    assert others["estimator"].nunique() > 0
-    assert (others["n_without_propensity"] == 0).all()
+    other_rows = result.frame[result.frame["propensity"] != "half"]
+    assert other_rows["estimator"].nunique() > 0
+    assert (other_rows["n_without_propensity"] == 0).all()
     # Equal weights on what is left, against the plain average of what is left.
     assert np.abs(summary["reduction"]).max() < 1e-12
     # The reference of an average over users is over the users that have something left.
@@ -277,14 +277,16 @@ def test_the_standard_error_of_the_bias_matches_the_spread_of_the_bootstrap(stud
     assert (result.n_resamples, row["if_unbiased"]) == (1000, 1 - cell.noise / cell.baseline[0, 0])
     sample = result.cells["recall@10", "random-sample", "aoa-pooled"]
     share = 1 - sample.estimator[:, 0] / sample.baseline[:, 0]
-    other = result.summary.set_index(["propensity", "estimator"]).loc[("random-sample", "aoa-pooled")]
-    assert other["reduction_high"] == pytest.approx(share[0] + 1.959964 * share[1:].std(ddof=1), rel=1e-6)
+    random_sample = result.summary.set_index(["propensity", "estimator"]).loc[("random-sample", "aoa-pooled")]
+    assert random_sample["reduction_high"] == pytest.approx(
+        share[0] + 1.959964 * share[1:].std(ddof=1), rel=1e-6
+    )
     assert row["falls_short"] == (row["reduction_high"] < row["if_unbiased"])
     analytic = np.mean(rows["bias_se"]) * np.sqrt(2 / np.pi)
     assert cell.noise == pytest.approx(analytic, rel=0.08)
 
 
-def test_what_propensities_warn_about_is_kept_and_said_once_of_all_of_them(study):
+def test_warnings_of_propensities_are_kept_and_issued_once_for_all_of_them(study):
     def thin(calibration):
         warnings.warn("few pairs", DataWarning, stacklevel=2)
         return EQUAL["equal"].fit(calibration.train)
@@ -310,8 +312,11 @@ def test_what_propensities_warn_about_is_kept_and_said_once_of_all_of_them(study
         ({"models": {}}, "at least two names"),
         ({"models": {"a": baselines.popularity}}, "at least two names"),
         ({"propensities": {}}, "propensities must be a non-empty mapping"),
-        ({"propensities": {"random-sample": EQUAL["equal"]}}, "'random-sample' names the plain average"),
-        ({"propensities": {"direct": DirectPropensity(SHOWN)}}, r"holds an exposure.*Pass a function"),
+        (
+            {"propensities": {"random-sample": EQUAL["equal"]}},
+            "'random-sample', which names the unweighted",
+        ),
+        ({"propensities": {"direct": DirectPropensity(SHOWN)}}, r"contains an exposure.*Pass a function"),
         ({"propensities": {"p": 3}}, "propensity 'p' is an int; expected a Propensity, a model"),
         ({"propensities": {"p": lambda c: 3}}, "function of propensity 'p' returned an int"),
         ({"metrics": []}, "metrics is empty"),
@@ -331,13 +336,13 @@ def test_unusable_input_is_refused(study, change, message):
 
 
 def test_a_split_of_other_ids_is_refused(study):
-    other = Split(
+    other_split = Split(
         Interactions(np.array([0]), np.array([0]), np.arange(120), np.arange(41)),
         Interactions(np.array([0]), np.array([1]), np.arange(120), np.arange(41)),
     )
     models = {name: np.zeros((120, 41)) for name in "ab"}
     with pytest.raises(InputError, match="over the user_ids and item_ids of the study"):
-        validate(models, study, propensities=EQUAL, metrics=["atop"], split=other)
+        validate(models, study, propensities=EQUAL, metrics=["atop"], split=other_split)
 
 
 def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference():
@@ -372,7 +377,7 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "<title>Validation on simulated world</title>" in page
     assert "reduction_low" in page
-    assert [one.folded for one in result.tables(page=True).appendix[2:]] == [True, True]
+    assert [part.folded for part in result.tables(page=True).appendix[2:]] == [True, True]
     # Heads; a table per metric; then every criterion and every estimate (of the propensity, and of the
     # random sample in two folds).
     assert page.count("<tr") == 4 + (4 + 4) + (4 + 4) + (8 + 16)

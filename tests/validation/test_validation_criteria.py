@@ -20,47 +20,48 @@ from tests.inside.validation import (
     CRITERIA,
     Calibration,
     Estimates,
-    _noise,
-    _pure_svd,
-    criteria,
-    resampled,
+    _mean_absolute_noise,
+    _train_pure_svd,
+    compute_criteria,
+    describe_verdict,
+    resample_estimates,
     seeded,
     user_weights,
-    validation_verdict,
 )
 
 
 def test_criteria_of_the_error_are_worked_by_hand():
     # |.1-.1| = 0, |.4-.2| = .2, |.3-.4| = .1; the estimate picks model 2, worth .2, where .4 was to be had.
-    out = dict(
-        zip(CRITERIA, criteria(np.array([[0.1, 0.4, 0.3]]), np.array([[0.1, 0.2, 0.4]]))[0], strict=True)
-    )
+    values = compute_criteria(np.array([[0.1, 0.4, 0.3]]), np.array([[0.1, 0.2, 0.4]]))
+    out = dict(zip(CRITERIA, values[0], strict=True))
     assert out["mae"] == pytest.approx(0.1)
     assert (out["ipc"], out["or1"], out["regret"]) == (1, 0, pytest.approx(0.2))
     assert out["tau_b"] == pytest.approx(1 / 3)  # 2 of 3 pairs agree
     assert out["src"] == pytest.approx(0.5)  # 1 − 6·2/(3·8)
     # Without an estimate of one recommender there are none of all.
-    assert np.isnan(criteria(np.array([[0.1, np.nan, 0.3]]), np.array([[0.1, 0.2, 0.4]]))).all()
+    assert np.isnan(compute_criteria(np.array([[0.1, np.nan, 0.3]]), np.array([[0.1, 0.2, 0.4]]))).all()
 
 
 def test_noise_is_the_mean_absolute_value_of_normal_errors_with_the_spread_of_the_resamples():
     error = np.array([[[9.0, 9.0]], [[0.0, 1.0]], [[2.0, 1.0]]])  # standard deviations √2 and 0
-    assert _noise(error) == pytest.approx([np.sqrt(2 / np.pi) * np.sqrt(2) / 2])
-    assert np.isnan(_noise(error[:2])).all()
+    assert _mean_absolute_noise(error) == pytest.approx([np.sqrt(2 / np.pi) * np.sqrt(2) / 2])
+    assert np.isnan(_mean_absolute_noise(error[:2])).all()
 
 
 def test_recommenders_that_differ_by_rounding_are_tied():
     # .1 + .2 is above .3 by a unit in the last place. Right: model 0 and 1 tied and best.
     a, b = np.array([[0.1 + 0.2, 0.3, 0.1]]), np.array([[0.3, 0.1 + 0.2, 0.1]])
-    out = dict(zip(CRITERIA, criteria(a, b)[0], strict=True))
+    out = dict(zip(CRITERIA, compute_criteria(a, b)[0], strict=True))
     assert (out["tau_b"], out["src"], out["ipc"], out["or1"], out["regret"]) == (1, 1, 0, 1, 0)
 
 
-def test_criteria_of_several_metrics_at_once_are_those_of_each():
+def test_criteria_of_several_metrics_equal_those_of_each_metric():
     rng = np.random.default_rng(0)
     a, b = rng.random((5, 3, 4)), rng.random((5, 3, 4))
     for metric in range(3):
-        np.testing.assert_array_equal(criteria(a, b)[:, metric], criteria(a[:, metric], b[:, metric]))
+        np.testing.assert_array_equal(
+            compute_criteria(a, b)[:, metric], compute_criteria(a[:, metric], b[:, metric])
+        )
 
 
 def test_resampled_ratios_are_ratios_of_weighted_sums():
@@ -71,15 +72,15 @@ def test_resampled_ratios_are_ratios_of_weighted_sums():
         UserSums.of(users[:2], np.array([5.0, 0.0]), np.array([1.0, 4.0])),  # the same denominators
         UserSums.of(users[1:], np.array([1.0, 2.0]), np.array([1.0, 4.0])),  # of other users
     ]
-    found = Estimates.of_sums(sums, 2)
-    out = resampled(found, users, weights)
+    estimates = Estimates.from_sums(sums, 2)
+    out = resample_estimates(estimates, users, weights)
     assert out[:2].tolist() == [[0.6, 1.0, 0.6], [1.0, 5.0, 0.5]]
     assert np.isnan(out[2, :2]).all()
     assert out[2, 2] == 0.5
     # Two users add (N − vD)/ΣD = ±.4/5, ±4/5 and ±.4/5 to the errors: √(2 · .08² · 2/1), and so on.
-    assert found.std_error == pytest.approx([0.16, 1.6, 0.16])
+    assert estimates.std_error == pytest.approx([0.16, 1.6, 0.16])
     for n_users in (0, 1):
-        few = replace(found, share=found.share[:n_users], n_users=np.full(3, n_users))
+        few = replace(estimates, share=estimates.share[:n_users], n_users=np.full(3, n_users))
         assert np.isnan(few.std_error).all()
 
 
@@ -107,50 +108,54 @@ ROW = {
 
 
 def verdict(*changes):
-    return validation_verdict(pd.DataFrame([ROW | one for one in changes]), "", 0.95)
+    return describe_verdict(pd.DataFrame([ROW | change for change in changes]), 0.95)
 
 
-def test_the_best_weights_are_said_to_be_the_best_of_all_that_were_tried():
+def test_verdict_states_the_number_of_weightings_tried():
     assert "of 3 tried" in verdict({}, {"reduction": 0.1}, {"reduction": 0.2})
     assert "tried" not in verdict({})
     assert "of 2 tried" in verdict({}, {"reduction": 0.1}, {"propensity": "random-sample", "reduction": 0.9})
 
 
-def test_bias_that_is_not_found_is_named_by_the_size_that_eighty_percent_of_samples_would_find():
+def test_verdict_states_the_bias_that_eighty_percent_of_samples_would_find():
     # Standard error .2/1.95996 = .10204; 80 % of samples find 1.95996 + .84162 = 2.80159 of them.
     assert "Bias of 29% of that error would have been found in 80% of samples." in verdict({})
     assert "would have been found" not in verdict({"falls_short": True})
 
 
-def test_weights_that_harm_the_order_are_no_weights_to_decide_with():
-    assert verdict({"tau_change_low": -0.5, "tau_change_high": -0.1}).startswith("no weights to decide with")
-    assert not verdict({}).startswith("no weights")
-    nothing = "no weights come nearer to random exposure than the plain average does."
-    assert [verdict({"reduction": one}) == nothing for one in (0.0, 1e-12, 2e-12)] == [True, True, False]
+def test_verdict_advises_against_weights_that_harm_the_ranking():
+    assert verdict({"tau_change_low": -0.5, "tau_change_high": -0.1}).startswith("do not decide by weights")
+    assert not verdict({}).startswith(("no weights", "do not decide"))
+    nothing = "no weights come nearer to random exposure than AOA does."
+    assert [verdict({"reduction": reduction}) == nothing for reduction in (0.0, 1e-12, 2e-12)] == [
+        True,
+        True,
+        False,
+    ]
     assert verdict({"tau_change_high": 0.0}).startswith("p with snips comes nearest")
     # Nor are those whose share is not shown to be above 0.
     assert verdict({"reduction_low": 0.0}).startswith("no weights are shown to help. p with snips comes")
     assert verdict({"reduction_low": 0.001}).startswith("p with snips comes nearest")
 
 
-def test_the_order_is_better_or_worse_where_the_interval_of_the_change_says_so():
-    said = "Its order of recommenders is {} than the plain one (tau 0.50, plain 0.50)."
+def test_ranking_is_better_or_worse_when_the_interval_of_the_change_excludes_zero():
+    sentence = "Its ranking of recommenders is {} than the ranking by AOA (tau 0.50, AOA 0.50)."
     for low, high, word in ((0.01, 0.2, "better"), (-0.2, -0.01, "worse")):
-        assert verdict({"tau_change_low": low, "tau_change_high": high}).endswith(said.format(word))
+        assert verdict({"tau_change_low": low, "tau_change_high": high}).endswith(sentence.format(word))
     for low, high in ((0.0, 0.2), (-0.2, 0.0)):
         unclear = verdict({"tau_change_low": low, "tau_change_high": high})
-        assert unclear.endswith("is not clearly better or worse (tau 0.50, plain 0.50).")
+        assert unclear.endswith("is not clearly better or worse (tau 0.50, AOA 0.50).")
     for name in ("tau_b", "tau_b_aoa"):
-        assert "order" not in verdict({name: np.nan})
+        assert "ranking" not in verdict({name: np.nan})
 
 
 @pytest.mark.parametrize("reduction", [0.46, -0.2])
-def test_where_the_error_of_the_plain_average_is_noise_nothing_else_is_said(reduction):
-    said = verdict({"if_unbiased": -0.24, "reduction": reduction})
-    assert said == "the plain average's error is within noise: there is no bias to remove."
+def test_verdict_states_nothing_else_when_the_error_of_aoa_is_noise(reduction):
+    text = verdict({"if_unbiased": -0.24, "reduction": reduction})
+    assert text == "the error of AOA is within noise: there is no bias to remove."
 
 
-def test_a_probability_of_the_log_is_warned_of_and_its_held_out_one_is_not():
+def test_probability_of_the_log_gives_a_warning_and_its_held_out_form_does_not():
     world = World(n_users=200, n_items=60, mean_relevant=16, max_propensity=0.9, rng=0)
     study = world.study(1, n_per_user=20)
     known = KnownPropensity(item=world.item_propensity).fit(study.biased)
@@ -170,32 +175,34 @@ def test_a_probability_of_the_log_is_warned_of_and_its_held_out_one_is_not():
         run(true=converted, function=lambda calibration: converted, low=low)
 
 
-def test_a_density_ratio_without_a_seed_draws_from_the_one_of_the_validation():
+def test_density_ratio_without_a_seed_uses_the_generator_of_the_validation():
     rng = np.random.default_rng(0)
     rules = {"none": DensityRatioPropensity(), "own": DensityRatioPropensity(rng=5), "other": 3}
-    found = seeded(rules, rng)
-    assert found["none"].rng is rng
-    assert (found["own"], found["other"]) == (rules["own"], 3)
+    rules_with_seed = seeded(rules, rng)
+    assert rules_with_seed["none"].rng is rng
+    assert (rules_with_seed["own"], rules_with_seed["other"]) == (rules["own"], 3)
 
 
 def test_gamma_is_calibrated_on_training_counts_or_against_held_out_positives():
     study = World(n_users=200, n_items=60, mean_relevant=16, max_propensity=0.9, rng=0).study(1)
     split, rules = split_random(study.positives().biased, rng=3), default_propensities(study)
-    shown = RandomExposure.from_ratings(study.random, threshold=4).without(split.train)
-    given = Calibration(split.train, split.test, shown, {})
-    counts = (split.train.popularity, shown.n_exposed, shown.n_positive)
+    exposure = RandomExposure.from_ratings(study.random, threshold=4).without(split.train)
+    calibration = Calibration(split.train, split.test, exposure, {})
+    counts = (split.train.popularity, exposure.n_exposed, exposure.n_positive)
     held_out = {"gamma calibrated": None, "gamma calibrated, held-out": split.test.popularity}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)
-        for name, held in held_out.items():
-            found = rules[name](given)
-            assert found.gamma == fit_gamma_from_exposure(*counts, held_out=held).gamma
-            assert found.popularity.tolist() == (split.train.popularity + 1).tolist()
-    assert rules["piecewise"](given).model.startswith("5 strata")
+        for name, held_out_counts in held_out.items():
+            propensity = rules[name](calibration)
+            assert propensity.gamma == fit_gamma_from_exposure(*counts, held_out=held_out_counts).gamma
+            assert propensity.popularity.tolist() == (split.train.popularity + 1).tolist()
+    assert rules["piecewise"](calibration).model.startswith("5 strata")
 
 
-def test_the_default_models_are_what_their_names_say():
-    options = {name: one.keywords for name, one in default_models().items() if isinstance(one, partial)}
+def test_default_models_have_the_options_in_their_names():
+    options = {
+        name: trainer.keywords for name, trainer in default_models().items() if isinstance(trainer, partial)
+    }
     assert options == {
         "item-kNN 20": {"n_neighbors": 20},
         "EASE": {"regularization": 50},
@@ -206,4 +213,4 @@ def test_the_default_models_are_what_their_names_say():
     for n_users, n_items in ((3, 5), (5, 3)):  # of which 2 factors are the most
         user, item = np.nonzero(np.random.default_rng(0).random((n_users, n_items)) < 0.7)
         log = Interactions(user, item, np.arange(n_users), np.arange(n_items))
-        assert _pure_svd(log, 10)[0].shape == (n_users, 2)
+        assert _train_pure_svd(log, 10)[0].shape == (n_users, 2)

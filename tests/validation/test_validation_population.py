@@ -31,7 +31,7 @@ MODELS = {
 EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
 
 
-def exposed_to(study: RandomExposureStudy, users: np.ndarray) -> RandomExposureStudy:
+def expose_users(study: RandomExposureStudy, users: np.ndarray) -> RandomExposureStudy:
     """The study with random exposure of some users only."""
     return replace(study, random=study.random.select(np.isin(study.random.user, users)))
 
@@ -57,7 +57,7 @@ def with_true_weights(seed: int, *, n_users: int = 1500, n_resamples: int = 200)
     known = KnownPropensity(item=world.item_propensity).fit(study.biased)
     return validate(
         MODELS,
-        exposed_to(study, most_active(study)),
+        expose_users(study, most_active(study)),
         propensities={"true": known.held_out(test_fraction=0.3, counted_on="log")},
         metrics=["recall@10", "mean_dcg"],
         estimators=["snips-global", "snips-pooled"],
@@ -68,9 +68,9 @@ def with_true_weights(seed: int, *, n_users: int = 1500, n_resamples: int = 200)
 
 
 @pytest.mark.slow
-def test_true_weights_of_the_most_active_third_fall_short_in_at_most_five_percent_of_worlds():
+def test_true_weights_of_the_most_active_third_show_remaining_bias_in_at_most_five_percent_of_simulations():
     results = [with_true_weights(seed) for seed in range(60)]
-    short = pd.concat([one.summary for one in results])
+    short = pd.concat([result.summary for result in results])
     short = short[short["propensity"] == "true"]
     rates = {
         f"{m} by {e}": part["falls_short"].mean() for (m, e), part in short.groupby(["metric", "estimator"])
@@ -91,26 +91,26 @@ def references(seed: int, n_shown: int) -> pd.DataFrame:
     rows = result.frame[result.frame["propensity"] == "equal"].set_index(["estimator", "model", "metric"])
     truth = world.truth(models, metrics, split).set_index(["model", "metric"])["ideal_pooled"]
     random = study.positives().random
-    shown = random.user[~np.isin(random.pair_key, split.train.pair_key)]
-    both = np.intersect1d(shown, split.test.user)
-    some = world.relevant.select(np.isin(world.relevant.user, both))
-    own = ideal(models, metrics, split, some).set_index(["model", "metric"])["ideal"]
-    found = {}
-    for name, expected in (("snips-pooled", truth), ("snips-global", own)):
+    exposed_users = random.user[~np.isin(random.pair_key, split.train.pair_key)]
+    compared_users = np.intersect1d(exposed_users, split.test.user)
+    compared_pairs = world.relevant.select(np.isin(world.relevant.user, compared_users))
+    compared_truth = ideal(models, metrics, split, compared_pairs).set_index(["model", "metric"])["ideal"]
+    z_scores = {}
+    for name, expected in (("snips-pooled", truth), ("snips-global", compared_truth)):
         part = rows.loc[name]
-        found[name] = (part["reference"] - expected) / part["reference_se"]
-    return pd.DataFrame(found)
+        z_scores[name] = (part["reference"] - expected) / part["reference_se"]
+    return pd.DataFrame(z_scores)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_shown", [5, 10, 50])
-def test_the_pooled_reference_is_the_truth_and_the_other_that_of_the_users_compared(n_shown):
+def test_pooled_reference_is_the_truth_and_user_reference_is_that_of_the_compared_users(n_shown):
     n_worlds = 40
     z = [references(seed, n_shown) for seed in range(n_worlds)]
     mean = sum(z) / n_worlds
     # The mean of 40 standard normal numbers has a standard error of .16.
     assert np.abs(mean.to_numpy()).max() < 4 / np.sqrt(n_worlds)
-    outside = sum((one.abs() > 1.96).to_numpy().mean() for one in z) / n_worlds
+    outside = sum((z_score.abs() > 1.96).to_numpy().mean() for z_score in z) / n_worlds
     # Six correlated numbers per world count as one.
     assert outside < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_worlds)
 
@@ -120,23 +120,25 @@ def small_study():
     return World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, rng=0).study(1, n_per_user=20)
 
 
-def test_the_random_sample_of_one_half_of_the_users_is_judged_by_the_other_half(study):
+def test_random_sample_of_one_half_of_the_users_is_compared_with_the_other_half(study):
     options = {"metrics": ["recall@10"], "n_resamples": 2, "rng": 0}
     result = validate(MODELS, study, propensities=EQUAL, **options)
     rows = result.frame[result.frame["propensity"] == "random-sample"]
     assert rows.groupby(["estimator", "model"])["fold"].agg(list).tolist() == [[0, 1]] * 6
-    first, second = (rows[rows["fold"] == place] for place in (0, 1))
-    for one, other in ((first, second), (second, first)):
-        assert one["estimate"].tolist() == other["reference"].tolist()
-        assert one["std_error"].tolist() == other["reference_se"].tolist()
-        assert one["n_positives"].tolist() == other["n_reference_positives"].tolist()
+    first, second = (rows[rows["fold"] == fold] for fold in (0, 1))
+    for fold_rows, other_fold_rows in ((first, second), (second, first)):
+        assert fold_rows["estimate"].tolist() == other_fold_rows["reference"].tolist()
+        assert fold_rows["std_error"].tolist() == other_fold_rows["reference_se"].tolist()
+        assert fold_rows["n_positives"].tolist() == other_fold_rows["n_reference_positives"].tolist()
     # Both halves together are the random positives of the pooled reference.
-    every = result.frame[(result.frame["estimator"] == "snips-pooled")]["n_reference_positives"].iloc[0]
+    n_all_positives = result.frame[(result.frame["estimator"] == "snips-pooled")][
+        "n_reference_positives"
+    ].iloc[0]
     pooled = rows[rows["estimator"] == "aoa-pooled"].groupby("model")["n_positives"].sum()
-    assert (pooled == every).all()
+    assert (pooled == n_all_positives).all()
     # The halves share no user: the variance of the difference is the sum of theirs, but for n/(n − 1).
-    both = np.sqrt(rows["std_error"] ** 2 + rows["reference_se"] ** 2)
-    assert rows["bias_se"].to_numpy() == pytest.approx(both.to_numpy(), rel=0.02)
+    difference_se = np.sqrt(rows["std_error"] ** 2 + rows["reference_se"] ** 2)
+    assert rows["bias_se"].to_numpy() == pytest.approx(difference_se.to_numpy(), rel=0.02)
     summary = result.summary.set_index(["propensity", "estimator"])
     for estimator in ("aoa", "aoa-pooled"):
         mine = rows[rows["estimator"] == estimator]
@@ -147,12 +149,12 @@ def test_the_random_sample_of_one_half_of_the_users_is_judged_by_the_other_half(
     assert "random-sample" in result.to_html()
 
 
-def test_users_without_random_exposure_are_in_neither_side(study):
+def test_users_without_random_exposure_enter_neither_estimate_nor_reference(study):
     split = split_random(study.positives().biased, rng=0)
     models = {name: train(split.train) for name, train in MODELS.items()}
     chosen = most_active(study)
     options = {"propensities": EQUAL, "metrics": ["recall@10", "atop"], "n_resamples": 0}
-    result = validate(models, exposed_to(study, chosen), split=split, **options)
+    result = validate(models, expose_users(study, chosen), split=split, **options)
     assert result.n_exposed == 100
     rows = result.frame[result.frame["propensity"] == "equal"]
     pooled, by_user = (rows[rows["target"] == target] for target in ("pooled", "user"))
@@ -163,7 +165,7 @@ def test_users_without_random_exposure_are_in_neither_side(study):
     assert result.n_compared <= held_out.size
     # The users of the other two thirds change nothing, whatever they hold out.
     fewer = Split(split.train, split.test.select(np.isin(split.test.user, chosen)))
-    again = validate(models, exposed_to(study, chosen), split=fewer, **options)
+    again = validate(models, expose_users(study, chosen), split=fewer, **options)
     pd.testing.assert_frame_equal(again.frame[again.frame["propensity"] == "equal"], rows, check_exact=True)
     # Held-out positives of one user are in one fold, whose random sample is judged, first or last.
     liked = shown_outside(study, split)
@@ -191,7 +193,7 @@ def test_a_study_where_no_user_has_both_kinds_of_positives_is_refused_for_averag
         )
 
 
-def tied_positives(rng: np.random.Generator) -> dict[str, RankedPositives]:
+def make_tied_positives(rng: np.random.Generator) -> dict[str, RankedPositives]:
     """Ranks of 40 positives of 8 users by two recommenders, with ties."""
     pair = np.sort(rng.permutation(8 * 50)[:40])
     n = np.full(40, 50)
@@ -209,59 +211,60 @@ def tied_positives(rng: np.random.Generator) -> dict[str, RankedPositives]:
     }
 
 
-def test_contributions_of_some_users_are_those_computed_for_them_alone():
+def test_contributions_of_selected_users_equal_those_computed_for_these_users_only():
     rng = np.random.default_rng(0)
-    held_out, random = tied_positives(rng), tied_positives(rng)
+    held_out, random = make_tied_positives(rng), make_tied_positives(rng)
     metrics = (metric("recall@5"), metric("mean_dcg"), metric("ndcg@5"))  # ndcg has none
-    whole = Compared("pooled", metrics, held_out, random, "default")
+    comparison = Compared("pooled", metrics, held_out, random, "default")
     users = np.arange(8) % 3 > 0
-    some = whole.only(users)
+    selected = comparison.select_users(users)
     alone = Compared(
         "pooled",
         metrics,
-        *({name: one.select(users[one.user]) for name, one in side.items()} for side in (held_out, random)),
+        {name: ranks.select(users[ranks.user]) for name, ranks in held_out.items()},
+        {name: ranks.select(users[ranks.user]) for name, ranks in random.items()},
         "default",
     )
-    np.testing.assert_array_equal(some.contributions, alone.contributions)
-    assert np.isnan(some.contributions).all(axis=0).tolist() == [False] * 4 + [True] * 2
-    np.testing.assert_array_equal(some.reference.value, alone.reference.value)
+    np.testing.assert_array_equal(selected.contributions, alone.contributions)
+    assert np.isnan(selected.contributions).all(axis=0).tolist() == [False] * 4 + [True] * 2
+    np.testing.assert_array_equal(selected.reference.value, alone.reference.value)
     # Without some of the held-out positives ranks are others; the random ones stay.
     item = np.full(50, 0.5)
     item[held_out["a"].item[0]] = np.nan
-    left, samples = whole.weighted(Propensity(item, True, "test", 50))
+    remaining, samples = comparison.weighted(Propensity(item, True, "test", 50))
     assert list(samples) == ["a", "b"]
-    ranked = {name: one.ranked for name, one in samples.items()}
+    ranked = {name: ranks.ranked for name, ranks in samples.items()}
     fewer = Compared("pooled", metrics, ranked, random, "default")
-    np.testing.assert_array_equal(left.contributions, fewer.contributions)
-    np.testing.assert_array_equal(left.reference.value, whole.reference.value)
-    few = {name: one.select(one.user < 3) for name, one in held_out.items()}
-    assert replace(whole, held_out=few).n_users == np.unique(few["a"].user).size
+    np.testing.assert_array_equal(remaining.contributions, fewer.contributions)
+    np.testing.assert_array_equal(remaining.reference.value, comparison.reference.value)
+    few = {name: ranks.select(ranks.user < 3) for name, ranks in held_out.items()}
+    assert replace(comparison, held_out=few).n_users == np.unique(few["a"].user).size
 
 
-def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other_fold(study):
+def test_difference_estimate_equals_the_correction_for_the_users_of_the_other_fold(study):
     split, metrics = split_random(study.positives().biased, rng=3), ["recall@10", "atop"]
     models = {name: MODELS[name](split.train) for name in ("popularity", "knn")}
 
-    def validated(*estimators, n_resamples=0):
-        given = {"propensities": EQUAL, "metrics": metrics, "split": split, "rng": 5}
-        return validate(models, study, estimators=estimators, n_resamples=n_resamples, **given)
+    def validate_with_ppi(*estimators, n_resamples=0):
+        options = {"propensities": EQUAL, "metrics": metrics, "split": split, "rng": 5}
+        return validate(models, study, estimators=estimators, n_resamples=n_resamples, **options)
 
-    frame = validated("snips-pooled", PPI).frame
+    frame = validate_with_ppi("snips-pooled", PPI).frame
     rows = frame[frame["estimator"] == PPI]
-    others = frame.drop(rows.index).reset_index(drop=True)
-    pd.testing.assert_frame_equal(others, validated("snips-pooled").frame)
-    sample = others[others["propensity"] == "random-sample"]
+    other_rows = frame.drop(rows.index).reset_index(drop=True)
+    pd.testing.assert_frame_equal(other_rows, validate_with_ppi("snips-pooled").frame)
+    sample = other_rows[other_rows["propensity"] == "random-sample"]
     for name in ("propensity", "fold", "model", "metric", "target", "reference", "n_positives"):
         assert rows[name].tolist() == sample[name].tolist()
     assert (rows["std_error"].to_numpy() < 1.02 * sample["std_error"].to_numpy()).all()
-    fold = np.random.default_rng(5).permutation(np.arange(split.n_users) % 2)
-    shown = shown_outside(study, split)
-    for place, part in rows.groupby("fold"):
-        random_exposure = shown.select(fold[shown.user] != place)
-        found = correct(models, split, random_exposure=random_exposure, metrics=metrics, rng=0).frame
-        own = found.loc[found["estimator"] == PPI, "estimate"]
-        assert part["estimate"].to_numpy() == pytest.approx(own.to_numpy(), abs=1e-12)
-    result = validated("snips-pooled", PPI, n_resamples=50)
+    fold_of_user = np.random.default_rng(5).permutation(np.arange(split.n_users) % 2)
+    exposure = shown_outside(study, split)
+    for fold, part in rows.groupby("fold"):
+        random_exposure = exposure.select(fold_of_user[exposure.user] != fold)
+        corrected = correct(models, split, random_exposure=random_exposure, metrics=metrics, rng=0).frame
+        ppi_estimates = corrected.loc[corrected["estimator"] == PPI, "estimate"]
+        assert part["estimate"].to_numpy() == pytest.approx(ppi_estimates.to_numpy(), abs=1e-12)
+    result = validate_with_ppi("snips-pooled", PPI, n_resamples=50)
     cell = result.summary.set_index(["metric", "estimator"]).loc[("recall@10", PPI)]
     rows = result.frame[(result.frame["estimator"] == PPI) & (result.frame["metric"] == "recall@10")]
     error = rows["bias"].abs().groupby(rows["fold"]).mean().mean()
@@ -270,7 +273,7 @@ def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other
     assert PPI in repr(result)
 
 
-def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0.5, 1), n_users=1500):
+def validate_in_world(selection, n_resamples=200, gammas=(-0.5, 0.5, 1), n_users=1500):
     world = World(
         n_users=n_users,
         n_items=300,
@@ -300,13 +303,13 @@ def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0.5, 1), n_users=1500):
     )
 
 
-def by_propensity(result):
+def frames_by_propensity(result):
     return result.summary.set_index(["propensity", "estimator", "metric"]).sort_index()
 
 
 @pytest.fixture(scope="module", name="right_world")
 def fixture_right_world():
-    return by_propensity(in_a_world(selection=0.0))
+    return frames_by_propensity(validate_in_world(selection=0.0))
 
 
 @pytest.fixture(scope="module", name="wrong_world")
@@ -314,16 +317,18 @@ def fixture_wrong_world():
     with pytest.MonkeyPatch.context() as patch:
         for file in ("cross_fitted_odds", "_density_ratio"):  # seven of them take longer
             patch.setattr(f"ipseval.propensity.{file}.RIDGES", (3.0, 100.0))
-        return by_propensity(in_a_world(selection=2.5, n_resamples=50))
+        return frames_by_propensity(validate_in_world(selection=2.5, n_resamples=50))
 
 
 @pytest.mark.slow
-def test_where_exposure_depends_on_the_item_only_known_item_weights_leave_noise(right_world):
+def test_known_item_weights_leave_only_noise_when_exposure_depends_on_the_item_only(right_world):
     assert (right_world.loc["item", "reduction"] > 0.95).all()
     assert not right_world.loc["item", "falls_short"].any()
 
 
-def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_weights_leave(wrong_world):
+def test_validation_shows_the_remaining_bias_of_item_weights_when_exposure_depends_on_user_and_item(
+    wrong_world,
+):
     known = wrong_world.loc["item"]
     assert known["falls_short"].all()
     assert (known["reduction"] < 0.65).all()
@@ -335,8 +340,8 @@ def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_wei
     assert (wrong_world.loc["ratio", "reduction"] > known["reduction"] + 0.2).all()
 
 
-def test_the_factor_is_where_the_bounds_meet_the_reference():
-    result = in_a_world(selection=0.0, n_resamples=0, gammas=(0, 1), n_users=220)
+def test_factor_is_where_the_weight_bounds_reach_the_reference():
+    result = validate_in_world(selection=0.0, n_resamples=0, gammas=(0, 1), n_users=220)
     rows = result.frame.query("propensity != 'random-sample'")
     assert (rows["factor"] >= rows["factor_beyond_noise"]).all()
     assert (rows["factor_beyond_noise"] >= 1).all()
@@ -349,8 +354,8 @@ def test_the_factor_is_where_the_bounds_meet_the_reference():
     )
     # Beyond noise it is to the reference moved towards the estimate by as many standard errors as six need.
     reach = norm.ppf(1 - 0.05 / (2 * 6)) * recall["bias_se"]
-    near = recall["reference"] + recall["bias"].clip(-reach, reach)
-    odds[0] = near / (1 - near)
+    reference_within_noise = recall["reference"] + recall["bias"].clip(-reach, reach)
+    odds[0] = reference_within_noise / (1 - reference_within_noise)
     assert recall["factor_beyond_noise"].to_numpy() == pytest.approx(
         np.exp(np.abs(np.log(odds[0] / odds[1])) / 2), rel=1e-9
     )

@@ -1,11 +1,11 @@
-"""Agreement of two orders of the same recommenders: OR@k, SRC, IPC and tau-b, with intervals."""
+"""Agreement of two rankings of the same recommenders: OR@k, SRC, IPC and tau-b, with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from ipseval.utils.checks import as_generator, check_fraction, check_positive_in
 from ipseval.utils.types import FloatArray, RngLike
 
 DEFAULT_K = (1, 3, 5)
+OVERLAP_PREFIX = "or@"
+Names: TypeAlias = list[Hashable]
+FEW_DATA_SETS = 5  # with fewer data sets, an interval over data sets is hardly informative
 
 
 @dataclass(frozen=True, eq=False)
 class OrderAgreement:
-    """How far two orderings of the same recommenders agree.
+    """Agreement of two rankings of the same recommenders.
 
     Attributes
     ----------
@@ -30,15 +33,15 @@ class OrderAgreement:
     intervals : mapping
         Measure → (low, high), where a bootstrap was run; else empty.
     n_recommenders : int
-        Number of recommenders ordered.
+        Number of recommenders ranked.
     unit : str
-        What was resampled: ``"users"``, ``"data sets"``, or empty.
+        Resampled unit: ``"users"``, ``"data sets"``, or empty.
     n_units : int
         Number of users or data sets resampled (0: none).
     confidence_level : float
-        Of the intervals.
+        Level of the intervals.
     note : str
-        Why a measure is NaN, where ties were averaged over, and limits of the intervals.
+        Reason why a measure is NaN, ties that were averaged over, and limits of the intervals.
     """
 
     values: Mapping[str, float]
@@ -56,16 +59,22 @@ class OrderAgreement:
     def __repr__(self) -> str:
         parts = []
         for name, value in self.values.items():
-            interval = self.intervals.get(name)
-            shown = f" [{interval[0]:.3g}, {interval[1]:.3g}]" if interval else ""
-            parts.append(f"{name}={value:.3g}{shown}")
+            text = f"{name}={value:.3g}"
+            if name in self.intervals:
+                low, high = self.intervals[name]
+                text += f" [{low:.3g}, {high:.3g}]"
+            parts.append(text)
         note = f"; {self.note}" if self.note else ""
         return f"OrderAgreement({', '.join(parts)}; {self.n_recommenders} recommenders{note})"
 
     @property
     def overlap(self) -> dict[int, float]:
-        """OR@k by k: the share of the top k of one ordering that is in the top k of the other."""
-        return {int(name[3:]): value for name, value in self.values.items() if name.startswith("or@")}
+        """OR@k by k: the share of the top k of one ranking that is in the top k of the other."""
+        overlap = {}
+        for name, value in self.values.items():
+            if name.startswith(OVERLAP_PREFIX):
+                overlap[int(name.removeprefix(OVERLAP_PREFIX))] = value
+        return overlap
 
     @property
     def src(self) -> float:
@@ -74,7 +83,7 @@ class OrderAgreement:
 
     @property
     def ipc(self) -> float:
-        """Inversion pair count: pairs of recommenders that stand in opposite order."""
+        """Inversion pair count: pairs of recommenders in opposite order."""
         return self.values["ipc"]
 
     @property
@@ -92,19 +101,22 @@ class OrderAgreement:
         return row
 
 
-def with_intervals(
-    result: OrderAgreement, draws: Mapping[str, FloatArray], *, unit: str, n_units: int, level: float
+def add_intervals(
+    agreement: OrderAgreement, replicates: Mapping[str, FloatArray], *, unit: str, n_units: int, level: float
 ) -> OrderAgreement:
-    """Return `result` with percentile intervals from the values of each measure in the replicates."""
-    undefined, tail = np.isnan(draws["src"]).mean(), (1 - level) / 2
-    note = f"src and tau_b undefined in {undefined:.1%} of the replicates" if undefined else ""
+    """Return `agreement` with percentile intervals from the values of each measure in the replicates."""
+    tail = (1 - level) / 2
+    notes = [agreement.note] if agreement.note else []
+    undefined_share = np.isnan(replicates["src"]).mean()
+    if undefined_share:
+        notes.append(f"src and tau_b undefined in {undefined_share:.1%} of the replicates")
     return replace(
-        result,
-        intervals={name: quantiles(values, tail, 1 - tail) for name, values in draws.items()},
+        agreement,
+        intervals={name: quantiles(values, tail, 1 - tail) for name, values in replicates.items()},
         unit=unit,
         n_units=n_units,
         confidence_level=level,
-        note="; ".join(filter(None, [result.note, note])),
+        note="; ".join(notes),
     )
 
 
@@ -117,30 +129,45 @@ def order_agreement(
     n_resamples: int = 1000,
     rng: RngLike = None,
 ) -> OrderAgreement:
-    """Return how far two sets of metric values order the same recommenders alike; higher values are better.
-
-    OR@k = |top-k(a) ∩ top-k(b)| / k; SRC is Spearman's correlation of the average ranks; IPC is the number of
-    pairs that are strictly inverted; tau-b = Σ sign(Δa) sign(Δb) / √(pairs not tied in a · not tied in b).
-    When a tie straddles place k, OR@k is its expectation over breaking the ties at random, each ordering on
-    its own. SRC and tau-b are NaN when all values of an ordering are equal: it then orders nothing.
+    """Compute how far two sets of metric values rank the same recommenders alike; higher values are better.
 
     Parameters
     ----------
     a, b : sequence, or mapping name → value
         One value per recommender, or one (n_users,) array of per-user values per recommender, NaN for a user
-        without a value. Then the means over users are ordered, and intervals come from a bootstrap over
-        users, who are the same in both, in the same order. Mappings must have the same names; sequences the
+        without a value. Then the means over users are ranked, and intervals come from a bootstrap over users,
+        which must be the same in both and in the same order. Mappings must have the same names; sequences the
         same order.
-    k : int or ints, optional
-        Default: those of 1, 3 and 5 that are below the number of recommenders.
-    confidence_level, n_resamples, rng
-        Of the percentile bootstrap over users.
+    k : int or iterable of int, optional
+        The k of OR@k. Default: 1, 3 and 5, as far as they are below the number of recommenders.
+    confidence_level : float, default 0.95
+        Level of the intervals.
+    n_resamples : int, default 1000
+        Number of resamples of users.
+    rng : int, Generator or None, default None
+        Source of the resamples.
+
+    Returns
+    -------
+    OrderAgreement
+        The value of each measure, with intervals for per-user values.
 
     Raises
     ------
     InputError
         For fewer than two recommenders, other names or another number in `b`, values that are NaN, or a k
         beyond the number of recommenders.
+
+    See Also
+    --------
+    mean_agreement : Average agreements over data sets.
+
+    Notes
+    -----
+    OR@k = |top-k(a) ∩ top-k(b)| / k; SRC is Spearman's correlation of the average ranks; IPC is the number of
+    pairs that are strictly inverted; tau-b = Σ sign(Δa) sign(Δb) / √(pairs not tied in a · not tied in b).
+    When tied recommenders are at positions k and k + 1, OR@k is its expectation over breaking the ties at
+    random, independently in both rankings. SRC and tau-b are NaN when all values of a ranking are equal.
 
     References
     ----------
@@ -149,7 +176,7 @@ def order_agreement(
 
     Examples
     --------
-    Of three pairs one is inverted: tau = (2 - 1)/3, SRC = 1 - 6·(0 + 1 + 1)/(3·8) = .5.
+    Of three pairs one is inverted: tau = (2 - 1)/3, SRC = 1 - 6·(0 + 1 + 1)/(3·8) = 0.5.
 
     >>> a = {"popular": 0.1, "knn": 0.2, "ease": 0.3}
     >>> order_agreement(a, {"popular": 0.2, "knn": 0.1, "ease": 0.3}, k=[1, 2])
@@ -157,35 +184,33 @@ def order_agreement(
     """
     check_fraction("confidence_level", confidence_level)
     check_positive_int("n_resamples", n_resamples)
-    names, first = _values("a", a)
-    other_names, second = _values("b", b)
-    if names is not None and other_names is not None:
-        second = _aligned(names, other_names, second)
-    if len(first) != len(second):
+    names, a_values = _read_values("a", a)
+    b_names, b_values = _read_values("b", b)
+    if names is not None and b_names is not None:
+        b_values = _align_to_names(names, b_names, b_values)
+    if len(a_values) != len(b_values):
         raise InputError(
-            f"a has {len(first)} recommenders and b has {len(second)}; both must be about the same ones."
+            f"a has {len(a_values)} recommenders and b has {len(b_values)}; both must be about the same ones."
         )
-    if (first.ndim == 2) != (second.ndim == 2):
-        raise InputError("a and b must both hold one value per recommender, or both per-user values.")
-    per_user = first.ndim == 2
-    means = [_mean_known(x) if per_user else x for x in (first, second)]
-    for name, mean in zip("ab", means, strict=True):
-        _check_known(name, mean, names)
-    result = _point(means[0], means[1], _check_k(k, len(first)))
-    if not per_user:
-        return result
-    if first.shape != second.shape:
+    is_per_user = a_values.ndim == 2
+    if is_per_user != (b_values.ndim == 2):
+        raise InputError("a and b must both contain one value per recommender, or both per-user values.")
+    a_means = _mean_of_defined(a_values) if is_per_user else a_values
+    b_means = _mean_of_defined(b_values) if is_per_user else b_values
+    _check_defined("a", a_means, names)
+    _check_defined("b", b_means, names)
+    agreement = _compute_agreement(a_means, b_means, _resolve_k(k, len(a_values)))
+    if not is_per_user:
+        return agreement
+    if a_values.shape != b_values.shape:
         raise InputError(
-            f"a has {first.shape[1]:,} users and b has {second.shape[1]:,}; give both over the same users "
-            "in the same order, NaN where a user has no value."
+            f"a has {a_values.shape[1]:,} users and b has {b_values.shape[1]:,}; give both over the same "
+            "users in the same order, NaN where a user has no value."
         )
-    resampled = _resampled_means(first, second, n_resamples, rng)
-    one, other = (RowOrders.of(part) for part in resampled)
-    draws = measures(one, other, result.overlap)
-    # Where nobody that was drawn has a value of some recommender, it has no place in the order.
-    unordered = np.isnan(np.concatenate(resampled, axis=1)).any(axis=1)
-    draws = {name: np.where(unordered, np.nan, values) for name, values in draws.items()}
-    return with_intervals(result, draws, unit="users", n_units=first.shape[1], level=confidence_level)
+    replicates = _resample_measures(a_values, b_values, agreement.overlap, n_resamples, rng)
+    return add_intervals(
+        agreement, replicates, unit="users", n_units=a_values.shape[1], level=confidence_level
+    )
 
 
 def mean_agreement(
@@ -195,15 +220,35 @@ def mean_agreement(
     n_resamples: int = 1000,
     rng: RngLike = None,
 ) -> OrderAgreement:
-    """Return the mean of each measure over data sets, with a percentile bootstrap over the data sets.
+    """Average each measure over data sets, with a percentile bootstrap over the data sets.
 
     A data set where a measure is NaN is left out of that mean, and the note counts it. With one data set
-    there is no interval; with fewer than five the interval says little, and the note says so.
+    there is no interval; with fewer than five the interval is hardly informative, and the note says so.
+
+    Parameters
+    ----------
+    agreements : sequence of OrderAgreement
+        One agreement per data set, with the same measures.
+    confidence_level : float, default 0.95
+        Level of the intervals.
+    n_resamples : int, default 1000
+        Number of resamples of data sets.
+    rng : int, Generator or None, default None
+        Source of the resamples.
+
+    Returns
+    -------
+    OrderAgreement
+        The means, with intervals over data sets.
 
     Raises
     ------
     InputError
         When no agreement is given, or they do not have the same measures.
+
+    See Also
+    --------
+    order_agreement : The agreement on one data set.
 
     Examples
     --------
@@ -214,123 +259,156 @@ def mean_agreement(
     check_positive_int("n_resamples", n_resamples)
     if not len(agreements):
         raise InputError("at least one agreement is needed.")
-    names, *others = dict.fromkeys(tuple(one.values) for one in agreements)
-    if others:
+    measure_sets = {tuple(agreement.values) for agreement in agreements}
+    if len(measure_sets) > 1:
         raise InputError("the agreements have different measures; compute all with the same k.")
-    mean, n = mean_without_interval(agreements, confidence_level), len(agreements)
-    if n < 2:
+    mean = average_without_interval(agreements, confidence_level)
+    n_data_sets = len(agreements)
+    if n_data_sets < 2:
         return mean
-    draw = as_generator(rng).integers(0, n, (n_resamples, n))
+    draws = as_generator(rng).integers(0, n_data_sets, (n_resamples, n_data_sets))
     tail = (1 - confidence_level) / 2
-    values = {name: np.array([one.values[name] for one in agreements]) for name in names}
-    intervals = {name: quantiles(_mean_known(one[draw]), tail, 1 - tail) for name, one in values.items()}
+    intervals = {}
+    for name in mean.values:
+        values = np.array([agreement.values[name] for agreement in agreements])
+        intervals[name] = quantiles(_mean_of_defined(values[draws]), tail, 1 - tail)
     return replace(mean, intervals=intervals)
 
 
-def mean_without_interval(agreements: Sequence[OrderAgreement], confidence_level: float) -> OrderAgreement:
-    """Return the mean of each measure over data sets where it is defined."""
-    (names, *_), n = [list(one.values) for one in agreements], len(agreements)
-    table = np.array([[one.values[name] for one in agreements] for name in names], dtype=np.float64)
-    notes = [
-        f"{name}: {count} of {n} data sets left out (NaN)"
-        for name, count in zip(names, np.isnan(table).sum(axis=1), strict=True)
-        if count
-    ]
-    if n < 2:
+def average_without_interval(agreements: Sequence[OrderAgreement], confidence_level: float) -> OrderAgreement:
+    """Return the mean of each measure over the data sets where it is defined."""
+    names = list(agreements[0].values)
+    n_data_sets = len(agreements)
+    table = np.empty((len(names), n_data_sets))
+    for column, agreement in enumerate(agreements):
+        table[:, column] = [agreement.values[name] for name in names]
+    notes = []
+    for name, n_undefined in zip(names, np.isnan(table).sum(axis=1), strict=True):
+        if n_undefined:
+            notes.append(f"{name}: {n_undefined} of {n_data_sets} data sets left out (NaN)")
+    if n_data_sets < 2:
         notes.append("one data set: no interval")
-    elif n < 5:
-        notes.append(f"{n} data sets: the interval says little")
+    elif n_data_sets < FEW_DATA_SETS:
+        notes.append(f"{n_data_sets} data sets: the interval is hardly informative")
     return OrderAgreement(
-        dict(zip(names, _mean_known(table).tolist(), strict=True)),
-        {},
-        n_recommenders=max(one.n_recommenders for one in agreements),
+        values=dict(zip(names, _mean_of_defined(table).tolist(), strict=True)),
+        intervals={},
+        n_recommenders=max(agreement.n_recommenders for agreement in agreements),
         unit="data sets",
-        n_units=n,
+        n_units=n_data_sets,
         confidence_level=confidence_level,
         note="; ".join(notes),
     )
 
 
-def _point(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgreement:
-    one, other = RowOrders.of(a), RowOrders.of(b)
-    result = {name: float(value[0]) for name, value in measures(one, other, k).items()}
+def _compute_agreement(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgreement:
+    """Return the agreement of two vectors of values, without intervals."""
+    orders = {"a": RowOrders.of(a), "b": RowOrders.of(b)}
+    values = {}
+    for measure, row_values in measures(orders["a"], orders["b"], k).items():
+        values[measure] = float(row_values[0])
     notes = []
-    for name, order in (("a", one), ("b", other)):
+    for name, order in orders.items():
         if not order.sign.any():
             notes.append(f"src and tau_b are NaN: all {a.size} values of {name} are equal")
-        cut_ties = [cut for cut in k if (order.in_top(cut) % 1).any()]  # neither 0 nor 1: by chance
-        if cut_ties:
-            shown = ", ".join(f"or@{cut}" for cut in cut_ties)
-            notes.append(f"ties in {name}: {shown} averaged over breaking them at random")
-    return OrderAgreement(result, {}, a.size, note="; ".join(notes))
+        tied_measures = []
+        for cutoff in k:
+            top_probability = order.in_top(cutoff)  # neither 0 nor 1 for ties that are broken at random
+            if (top_probability % 1).any():
+                tied_measures.append(f"{OVERLAP_PREFIX}{cutoff}")
+        if tied_measures:
+            notes.append(f"ties in {name}: {', '.join(tied_measures)} averaged over breaking them at random")
+    return OrderAgreement(values=values, intervals={}, n_recommenders=a.size, note="; ".join(notes))
 
 
-def _values(name: str, given: Any) -> tuple[list[Any] | None, FloatArray]:
+def _read_values(argument: str, values: Any) -> tuple[Names | None, FloatArray]:
     """Return names (of a mapping) and values (n,) or (n, n_users)."""
-    names = list(given.keys()) if hasattr(given, "keys") else None
-    rows = [given[key] for key in names] if names is not None else given
+    names = None
+    rows = values
+    if hasattr(values, "keys"):
+        names = list(values.keys())
+        rows = [values[name] for name in names]
     try:
-        values = np.array(rows, dtype=np.float64)
+        array = np.array(rows, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
-            f"{name} must hold one number per recommender, or equally long per-user values."
+            f"{argument} must contain one number per recommender, or equally long per-user values."
         ) from None
-    if values.ndim not in (1, 2) or len(values) < 2:
+    if array.ndim not in (1, 2) or len(array) < 2:
         raise InputError(
-            f"{name} must hold values of at least two recommenders, (n,) or (n, n_users); got shape "
-            f"{values.shape}."
+            f"{argument} must contain values of at least two recommenders, (n,) or (n, n_users); got shape "
+            f"{array.shape}."
         )
-    return names, values
+    return names, array
 
 
-def _aligned(names: list[Any], other_names: list[Any], other: FloatArray) -> FloatArray:
-    missing = [name for name in names if name not in other_names]
-    extra = [name for name in other_names if name not in names]
+def _align_to_names(names: Names, b_names: Names, b_values: FloatArray) -> FloatArray:
+    """Return the values of b in the order of the names of a."""
+    missing = [name for name in names if name not in b_names]
+    extra = [name for name in b_names if name not in names]
     if missing or extra:
         raise InputError(
             f"a and b must name the same recommenders; {len(missing)} are only in a ({examples(missing)}), "
             f"{len(extra)} only in b ({examples(extra)})."
         )
-    return other[[other_names.index(name) for name in names]]
+    return b_values[[b_names.index(name) for name in names]]
 
 
-def _check_known(name: str, values: FloatArray, names: list[Any] | None) -> None:
-    unknown = np.flatnonzero(np.isnan(values)).tolist()
-    if unknown:
-        labels = [names[place] for place in unknown] if names is not None else unknown
+def _check_defined(argument: str, values: FloatArray, names: Names | None) -> None:
+    """Raise `InputError` if a value is NaN."""
+    undefined = np.flatnonzero(np.isnan(values)).tolist()
+    if undefined:
+        labels = undefined if names is None else [names[index] for index in undefined]
         raise InputError(
-            f"{len(unknown)} of {values.size} values of {name} are NaN ({examples(labels)}): they have no "
-            "place in an order. Leave these recommenders out of both."
+            f"{len(undefined)} of {values.size} values of {argument} are NaN ({examples(labels)}): they have "
+            "no position in a ranking. Leave these recommenders out of both."
         )
 
 
-def _check_k(k: int | Iterable[int] | None, n: int) -> list[int]:
+def _resolve_k(k: int | Iterable[int] | None, n_recommenders: int) -> list[int]:
+    """Return the cutoffs of OR@k."""
     if k is None:
-        return [cut for cut in DEFAULT_K if cut < n]
-    return [check_positive_int("k", cut) for cut in (k if isinstance(k, Iterable) else [k])]
+        return [cutoff for cutoff in DEFAULT_K if cutoff < n_recommenders]
+    if not isinstance(k, Iterable):
+        k = [k]
+    return [check_positive_int("k", cutoff) for cutoff in k]
 
 
-def _mean_known(values: FloatArray) -> FloatArray:
-    """Return the mean of each row over the entries that are not NaN; NaN when none is left."""
-    known = ~np.isnan(values)
-    total = np.where(known, values, 0.0).sum(axis=1)
-    nothing = np.full(total.shape, np.nan)
-    mean: FloatArray = np.divide(total, known.sum(axis=1), out=nothing, where=known.any(axis=1))
-    return mean
+def _mean_of_defined(values: FloatArray) -> FloatArray:
+    """Return the mean of each row over the entries that are not NaN; NaN when there is none."""
+    is_defined = ~np.isnan(values)
+    sums = np.where(is_defined, values, 0.0).sum(axis=1)
+    undefined = np.full(sums.shape, np.nan)
+    means: FloatArray = np.divide(sums, is_defined.sum(axis=1), out=undefined, where=is_defined.any(axis=1))
+    return means
 
 
-def _resampled_means(
+def _resample_measures(
+    a: FloatArray, b: FloatArray, k: Iterable[int], n_resamples: int, rng: RngLike
+) -> dict[str, FloatArray]:
+    """Return each measure in every resample of users, from per-user values (n_recommenders, n_users)."""
+    a_means, b_means = _resample_means(a, b, n_resamples, rng)
+    replicates = measures(RowOrders.of(a_means), RowOrders.of(b_means), k)
+    # A recommender without a value for any drawn user has no position in the ranking.
+    is_undefined = np.isnan(a_means).any(axis=1) | np.isnan(b_means).any(axis=1)
+    return {name: np.where(is_undefined, np.nan, values) for name, values in replicates.items()}
+
+
+def _resample_means(
     a: FloatArray, b: FloatArray, n_resamples: int, rng: RngLike
 ) -> tuple[FloatArray, FloatArray]:
     """Return the means over resampled users, (n_resamples, n_recommenders) each."""
-    generator, n_users = as_generator(rng), a.shape[1]
-    both = np.concatenate([a, b])
-    known = ~np.isnan(both)
-    filled, means = np.where(known, both, 0.0), np.full((n_resamples, len(both)), np.nan)
+    generator = as_generator(rng)
+    n_users = a.shape[1]
+    values = np.concatenate([a, b])
+    is_defined = ~np.isnan(values)
+    defined_values = np.where(is_defined, values, 0.0)
+    is_defined_count = is_defined.astype(np.int64)
+    means = np.full((n_resamples, len(values)), np.nan)
     for row in means:
-        draw = np.bincount(generator.integers(0, n_users, n_users), minlength=n_users)
+        multiplicity = np.bincount(generator.integers(0, n_users, n_users), minlength=n_users)
         # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
-        total = np.einsum("u,ru->r", draw.astype(np.float64), filled)
-        count = np.einsum("u,ru->r", draw, known.astype(np.int64))
-        np.divide(total, count, out=row, where=count.astype(bool))
+        sums = np.einsum("u,ru->r", multiplicity.astype(np.float64), defined_values)
+        counts = np.einsum("u,ru->r", multiplicity, is_defined_count)
+        np.divide(sums, counts, out=row, where=counts.astype(bool))
     return means[:, : len(a)], means[:, len(a) :]

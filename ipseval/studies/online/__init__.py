@@ -1,4 +1,4 @@
-"""Offline metrics against online experiments: which of them tells what users will do."""
+"""Offline metrics against online experiments: agreement with the results of A/B tests."""
 
 from __future__ import annotations
 

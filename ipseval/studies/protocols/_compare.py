@@ -1,4 +1,4 @@
-"""Comparisons of settings: agreement of orders, and which recommenders swap beyond their uncertainty."""
+"""Comparisons of settings: agreement of rankings, and recommenders that swap beyond their uncertainty."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ipseval.inference.orders import measures
 from ipseval.reporting.tables import Heading, Part, Remark, Table
 from ipseval.studies.agreement._orders import (
     OrderAgreement,
-    mean_without_interval,
+    add_intervals,
+    average_without_interval,
     order_agreement,
-    with_intervals,
 )
 from ipseval.studies.protocols._evaluate import Result, Setting
 from ipseval.utils.checks import counted
@@ -47,11 +47,11 @@ class ProtocolComparison:
     Attributes
     ----------
     factor : str
-        What differs.
+        Factor in which the settings differ.
     a, b : Result
-        The estimates of both.
+        Estimates under the two settings.
     agreement : OrderAgreement or None
-        None: an estimate is undefined, the note says which.
+        None: an estimate is undefined, and the note names it.
     inversions : tuple of Inversion
         Pairs of models in opposite order.
     note : str
@@ -67,12 +67,12 @@ class ProtocolComparison:
     @property
     def level_a(self) -> str:
         """Level of the factor in `a`."""
-        return level(self.a.setting, self.factor)
+        return get_level(self.a.setting, self.factor)
 
     @property
     def level_b(self) -> str:
         """Level of the factor in `b`."""
-        return level(self.b.setting, self.factor)
+        return get_level(self.b.setting, self.factor)
 
     @property
     def metric(self) -> str:
@@ -80,100 +80,152 @@ class ProtocolComparison:
         return self.a.metric
 
     def other_levels(self) -> dict[str, str]:
-        """Return the levels of the other factors, which are the same in both."""
-        return {name: level(self.a.setting, name) for name in FACTORS if name != self.factor}
+        """Return the levels of the other factors, which are the same in `a` and `b`."""
+        return {name: get_level(self.a.setting, name) for name in FACTORS if name != self.factor}
 
     def beyond_uncertainty(self, significance_level: float) -> list[Inversion]:
-        """Return the inversions that the noise between users does not explain."""
-        return [one for one in self.inversions if one.p_value < significance_level]
+        """Return the inversions that the noise between users does not explain.
+
+        Parameters
+        ----------
+        significance_level : float
+            Largest adjusted p-value, exclusive.
+        """
+        return [inversion for inversion in self.inversions if inversion.p_value < significance_level]
 
     def swapped(self) -> ProtocolComparison:
         """Return the same comparison with a and b exchanged: all measures are symmetric."""
-        inversions = tuple(
-            replace(one, better_in_a=one.better_in_b, better_in_b=one.better_in_a) for one in self.inversions
-        )
+        inversions = tuple(_swap_inversion(inversion) for inversion in self.inversions)
         return replace(self, a=self.b, b=self.a, inversions=inversions)
 
 
-def level(setting: Setting, factor: str) -> str:
-    """Return the level of a factor; the estimator counts with its γ."""
+def _swap_inversion(inversion: Inversion) -> Inversion:
+    """Return an inversion with a and b exchanged."""
+    return replace(inversion, better_in_a=inversion.better_in_b, better_in_b=inversion.better_in_a)
+
+
+def get_level(setting: Setting, factor: str) -> str:
+    """Return the level of a factor; an estimator with γ is a level of its own for each γ."""
     if factor == "estimator":
-        gamma = "" if setting.gamma is None else f" (γ = {setting.gamma:g})"
-        return f"{setting.estimator}{gamma}"
-    value = getattr(setting, factor)
-    assert isinstance(value, str)
-    return value
+        if setting.gamma is None:
+            return setting.estimator
+        return f"{setting.estimator} (γ = {setting.gamma:g})"
+    level = getattr(setting, factor)
+    assert isinstance(level, str)
+    return level
 
 
-def compare(
-    results: Sequence[Result], models: Sequence[str], factor: str, k: Iterable[int] | None, confidence: float
+def compare_results(
+    results: Sequence[Result],
+    models: Sequence[str],
+    factor: str,
+    k: Iterable[int] | None,
+    confidence_level: float,
 ) -> list[ProtocolComparison]:
     """Return the comparison of every two results that differ in `factor` only, in order."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
-        others = tuple(level(result.setting, other) for other in FACTORS if other != factor)
-        groups.setdefault((result.metric, *others), []).append(result)
-    return [
-        _compare(a, b, models, factor, k, confidence)
-        for group in groups.values()
-        for a, b in combinations(group, 2)
-    ]
+        other_levels = [get_level(result.setting, name) for name in FACTORS if name != factor]
+        groups.setdefault((result.metric, *other_levels), []).append(result)
+    comparisons = []
+    for group in groups.values():
+        for a, b in combinations(group, 2):
+            comparisons.append(_compare_pair(a, b, models, factor, k, confidence_level))
+    return comparisons
 
 
-def _compare(
-    a: Result, b: Result, models: Sequence[str], factor: str, k: Iterable[int] | None, confidence: float
+def _compare_pair(
+    a: Result,
+    b: Result,
+    models: Sequence[str],
+    factor: str,
+    k: Iterable[int] | None,
+    confidence_level: float,
 ) -> ProtocolComparison:
-    isnan = np.isnan(a.estimates) | np.isnan(b.estimates)
-    undefined = [model for model, is_undefined in zip(models, isnan, strict=True) if is_undefined]
-    agreement, notes = None, [note for note in dict.fromkeys((a.note, b.note)) if note]
-    if undefined:
-        notes.insert(0, f"no agreement: the estimate of {', '.join(undefined)} is undefined")
+    """Return the comparison of two results; without agreement where an estimate is undefined."""
+    is_undefined = np.isnan(a.estimates) | np.isnan(b.estimates)
+    undefined_models = [models[index] for index in np.flatnonzero(is_undefined).tolist()]
+    notes = []
+    for note in (a.note, b.note):
+        if note and note not in notes:
+            notes.append(note)
+    agreement = None
+    if undefined_models:
+        notes.insert(0, f"no agreement: the estimate of {', '.join(undefined_models)} is undefined")
     else:
-        point = order_agreement(a.estimates, b.estimates, k=k)
-        draws = measures(a.orders, b.orders, point.overlap)
-        n_users = min(a.n_users, b.n_users)
-        agreement = with_intervals(point, draws, unit="users", n_units=n_users, level=confidence)
-        notes = [agreement.note, *notes] if agreement.note else notes
-    return ProtocolComparison(factor, a, b, agreement, tuple(_inversions(a, b, models)), "; ".join(notes))
+        without_interval = order_agreement(a.estimates, b.estimates, k=k)
+        agreement = add_intervals(
+            without_interval,
+            measures(a.orders, b.orders, without_interval.overlap),
+            unit="users",
+            n_units=min(a.n_users, b.n_users),
+            level=confidence_level,
+        )
+        if agreement.note:
+            notes.insert(0, agreement.note)
+    return ProtocolComparison(
+        factor=factor,
+        a=a,
+        b=b,
+        agreement=agreement,
+        inversions=tuple(_find_inversions(a, b, models)),
+        note="; ".join(notes),
+    )
 
 
-def mean_of_comparisons(
+def average_comparisons(
     group: Sequence[ProtocolComparison], confidence_level: float
 ) -> OrderAgreement | None:
     """Return the mean agreement over logs, with intervals over users from the replicates."""
-    known = [one for one in group if one.agreement is not None]
-    agreements = [one.agreement for one in known if one.agreement is not None]
-    if not known:
+    defined = []
+    agreements = []
+    for comparison in group:
+        if comparison.agreement is not None:
+            defined.append(comparison)
+            agreements.append(comparison.agreement)
+    if not agreements:
         return None
-    if len(known) == 1:
+    if len(agreements) == 1:
         return agreements[0]
-    mean = mean_without_interval(agreements, confidence_level)
-    each = [measures(one.a.orders, one.b.orders, mean.overlap) for one in known]
+    mean = average_without_interval(agreements, confidence_level)
+    log_replicates = [
+        measures(comparison.a.orders, comparison.b.orders, mean.overlap) for comparison in defined
+    ]
+    replicates = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # nanmean of a replicate undefined on every log
-        draws = {name: np.nanmean(np.stack([one[name] for one in each]), axis=0) for name in mean.values}
-    n_users = sum(one.n_units for one in agreements)
-    return with_intervals(mean, draws, unit="users", n_units=n_users, level=confidence_level)
+        for name in mean.values:
+            replicates[name] = np.nanmean(np.stack([values[name] for values in log_replicates]), axis=0)
+    n_users = sum(agreement.n_units for agreement in agreements)
+    return add_intervals(mean, replicates, unit="users", n_units=n_users, level=confidence_level)
 
 
-def _inversions(a: Result, b: Result, models: Sequence[str]) -> list[Inversion]:
-    """Return pairs of models in opposite order, with Gail and Simon's p for two groups, 1 − Φ(min |z|)."""
-    # H0: the two differences do not have opposite signs. It holds for dependent groups too, as both one-sided
-    # tests must reject.
+def _find_inversions(a: Result, b: Result, models: Sequence[str]) -> list[Inversion]:
+    """Return pairs of models in opposite order, with Gail and Simon's p for two groups, 1 − Φ(min |z|).
+
+    The null hypothesis is that the two differences do not have opposite signs. The test is valid for
+    dependent groups too, as both one-sided tests must reject.
+    """
     pairs = list(combinations(range(len(models)), 2))
-    signs, z = zip(*(_differences(one, pairs) for one in (a, b)), strict=True)
-    opposite = signs[0] * signs[1] < 0
-    smallest = np.minimum(np.abs(z[0]), np.abs(z[1]))
-    p_values = np.where(opposite & ~np.isnan(smallest), ndtr(-smallest), 1.0)
+    signs_a, z_a = _compute_differences(a, pairs)
+    signs_b, z_b = _compute_differences(b, pairs)
+    is_opposite = signs_a * signs_b < 0
+    smallest_z = np.minimum(np.abs(z_a), np.abs(z_b))
+    p_values = np.where(is_opposite & ~np.isnan(smallest_z), ndtr(-smallest_z), 1.0)
     adjusted = corrected(p_values, "holm")
-    found = []
-    for place in np.flatnonzero(opposite):
-        first, second = pairs[place] if signs[0][place] > 0 else pairs[place][::-1]
-        found.append(Inversion(models[first], models[second], float(adjusted[place])))
-    return found
+    inversions = []
+    for index in np.flatnonzero(is_opposite):
+        first, second = pairs[index]
+        p_value = float(adjusted[index])
+        if signs_a[index] > 0:
+            inversion = Inversion(better_in_a=models[first], better_in_b=models[second], p_value=p_value)
+        else:
+            inversion = Inversion(better_in_a=models[second], better_in_b=models[first], p_value=p_value)
+        inversions.append(inversion)
+    return inversions
 
 
-def _differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tuple[FloatArray, FloatArray]:
+def _compute_differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tuple[FloatArray, FloatArray]:
     """Return the sign and z-value of the difference of each pair of models, (n_pairs,) each."""
     first, second = np.array(pairs).T
     difference = result.estimates[first] - result.estimates[second]
@@ -185,7 +237,12 @@ def _differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tuple[Floa
         return np.sign(difference), difference / error
 
 
-def verdict_section(
+def _select_defined(comparisons: Iterable[ProtocolComparison]) -> list[ProtocolComparison]:
+    """Return the comparisons of defined estimates."""
+    return [comparison for comparison in comparisons if comparison.agreement is not None]
+
+
+def build_verdict_section(
     comparisons: Mapping[str, list[ProtocolComparison]],
     names: Mapping[str, str],
     alpha: float,
@@ -193,49 +250,57 @@ def verdict_section(
     """Return, per pair of levels, in how many comparisons recommenders swap beyond their uncertainty."""
     parts: list[Part] = [
         Heading("Which differences are larger than their uncertainty"),
-        "Two settings differ beyond their uncertainty when some pair of recommenders is in opposite order, "
-        f"clear of zero in both. The test is Gail and Simon's at {alpha:.0%}, Holm-corrected over the pairs "
-        "of recommenders. Other differences in order may be noise between users. All swaps stand in "
-        "agreement_*.csv.",
+        "Two settings differ beyond their uncertainty when two recommenders are in opposite order and their "
+        "difference is statistically significant in both settings. The test is Gail and Simon's at "
+        f"{alpha:.0%}, Holm-corrected over the pairs of recommenders. Other differences in order may be "
+        "noise between users. All swaps are in agreement_*.csv.",
     ]
-    for factor, found in comparisons.items():
+    columns = ("a", "b", "comparisons", "different order", "beyond uncertainty", "most frequent swap")
+    for factor, factor_comparisons in comparisons.items():
         parts.append(Heading(names[factor].capitalize(), 3))
-        pairs: dict[tuple[str, str], list[ProtocolComparison]] = {}
-        for one in found:
-            pairs.setdefault((one.level_a, one.level_b), []).append(one)
+        groups: dict[tuple[str, str], list[ProtocolComparison]] = {}
+        for comparison in factor_comparisons:
+            groups.setdefault((comparison.level_a, comparison.level_b), []).append(comparison)
         rows = []
-        for (a, b), group in pairs.items():
-            known = [one for one in group if one.agreement is not None]
-            clear = [one for one in known if one.beyond_uncertainty(alpha)]
-            inverted = [one for one in known if one.inversions]
-            rows.append((a, b, len(known), len(inverted), len(clear), _most_frequent(clear, alpha)))
-        columns = ("a", "b", "comparisons", "another order", "beyond uncertainty", "most frequent swap")
+        for (level_a, level_b), group in groups.items():
+            defined = _select_defined(group)
+            inverted = [comparison for comparison in defined if comparison.inversions]
+            significant = [comparison for comparison in defined if comparison.beyond_uncertainty(alpha)]
+            most_frequent = _describe_most_frequent_swap(significant, alpha)
+            rows.append((level_a, level_b, len(defined), len(inverted), len(significant), most_frequent))
         parts.append(Table.of(pd.DataFrame(rows, columns=columns), n_keys=2))
     return parts
 
 
-def _most_frequent(comparisons: Sequence[ProtocolComparison], alpha: float) -> str:
-    swaps = Counter(
-        f"{swap.better_in_a} > {swap.better_in_b} under a, the reverse under b"
-        for one in comparisons
-        for swap in one.beyond_uncertainty(alpha)
-    )
-    return "".join(f"{text} ({count})" for text, count in swaps.most_common(1))
+def _describe_most_frequent_swap(comparisons: Sequence[ProtocolComparison], alpha: float) -> str:
+    """Return the most frequent swap beyond uncertainty with its number; "" without any."""
+    swaps: Counter[str] = Counter()
+    for comparison in comparisons:
+        for inversion in comparison.beyond_uncertainty(alpha):
+            swaps[f"{inversion.better_in_a} > {inversion.better_in_b} under a, the reverse under b"] += 1
+    if not swaps:
+        return ""
+    ((swap, count),) = swaps.most_common(1)
+    return f"{swap} ({count})"
 
 
-def conclusions(
-    compared: Mapping[str, Sequence[ProtocolComparison]], notes: Sequence[str], alpha: float
+def summarize_comparisons(
+    comparisons_by_name: Mapping[str, Sequence[ProtocolComparison]], notes: Sequence[str], alpha: float
 ) -> tuple[Remark, ...]:
-    """Return how often each choice changes the order of recommenders, and how often clear of noise."""
+    """Return how often each choice changes the ranking, and how often beyond its uncertainty."""
     lines = []
-    for name, comparisons in compared.items():
-        known = [one for one in comparisons if one.agreement is not None]
-        if known:
-            changed = sum(bool(one.inversions) for one in known)
-            clear = sum(bool(one.beyond_uncertainty(alpha)) for one in known)
+    for name, comparisons in comparisons_by_name.items():
+        defined = _select_defined(comparisons)
+        if defined:
+            n_changed = sum(bool(comparison.inversions) for comparison in defined)
+            n_significant = sum(bool(comparison.beyond_uncertainty(alpha)) for comparison in defined)
             lines.append(
-                f"Other {name} change the order of recommenders in {changed:,} of "
-                f"{counted(len(known), 'comparison')}, in {clear:,} of them beyond its uncertainty."
+                f"Other {name} change the order of recommenders in {n_changed:,} of "
+                f"{counted(len(defined), 'comparison')}, in {n_significant:,} of them beyond its uncertainty."
             )
-    verdict = Remark("Verdict", tuple(lines) or ("There is one setting, so there is nothing to compare.",))
-    return (verdict, Remark("Data", tuple(notes))) if notes else (verdict,)
+    if not lines:
+        lines = ["There is one setting, so there is nothing to compare."]
+    remarks = [Remark("Verdict", tuple(lines))]
+    if notes:
+        remarks.append(Remark("Data", tuple(notes)))
+    return tuple(remarks)

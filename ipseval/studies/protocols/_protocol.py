@@ -1,4 +1,4 @@
-"""Protocol: one way to filter, order, split and rank; grids of them; recommenders with settings."""
+"""Protocol: one way to filter, order, split and rank; grids of protocols; tuned recommenders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ipseval.utils.types import FloatArray, IntArray
 
 Order = Literal["random", "temporal"]
 Holdout = Literal["ratio", "leave-one-out", "global-time"]
-# The abbreviations of Zhao et al. (CIKM 2020), and GT for what they did not study.
+# The abbreviations of Zhao et al. (CIKM 2020), and GT for the split by time, which they did not study.
 SPLIT_LABELS = {
     ("random", "ratio"): "RO_RS",
     ("temporal", "ratio"): "TO_RS",
@@ -48,38 +48,40 @@ SPLITS: dict[tuple[str, str], Callable[..., Split]] = {
 IMPOSSIBLE = (("random", "global-time"),)
 LEGEND = (
     "RO random order, TO order in time; RS ratio, LS leave-one-out; GT one point in time for all users; "
-    "full: the catalogue minus the user's training items competes; "
-    "with seen items: training items compete too, and may be held out again."
+    "full: candidates are the catalogue minus the user's training items; "
+    "with seen items: training items are candidates too, and may be held out again."
 )
-N_RESAMPLES = 200
+N_RESAMPLES = 200  # of validation users, for the share of draws with the same choice
 
 
 @dataclass(frozen=True, eq=False)
 class Protocol:
-    """One way to evaluate: filter, order, hold out, and choose what competes.
+    """One way to evaluate: filter, order, holdout and candidates.
 
     Attributes
     ----------
     order : {"random", "temporal"}
-        Which interactions of a user are held out: random ones or the latest.
+        Order of a user's interactions, of which the last are held out: random, or in time.
     holdout : {"ratio", "leave-one-out", "global-time"}
         A share of each user's interactions, one of each user, or everything after one point in time
         (temporal order only).
     k_core : int or None
         Users and items with fewer interactions are removed first, until stable; None: no filter.
     candidates : "all", a data frame or a sampling scheme
-        Passed on to `rank_positives` as it is. A scheme needs a seed of its own.
+        Passed on to `rank_positives` as it is. A scheme needs its own seed.
     candidates_name : str
-        What tables call it. Default: ``"full"``, ``"given lists"``, ``"uniform-100"``, or its text.
+        Name of the candidates in tables. Default: ``"full"``, ``"given lists"``, ``"uniform-100"``, or their
+        text.
     test_fraction, validation_fraction : float
-        Of "ratio" and "global-time". The validation part is held out; only `Tuned` recommenders read it.
+        Shares for "ratio" and "global-time". The validation part is held out; only `Tuned` recommenders read
+        it.
     n_validation : int
-        Of "leave-one-out".
+        Number of validation interactions per user for "leave-one-out".
     n_repeats : int
         Independent random splits to average over. In temporal order the split is the same each time, and only
         the draw of settings of `Tuned` recommenders differs.
     seen : {"exclude", "include"}
-        Whether training items compete and may be positives again; see `Split`.
+        Whether training items are candidates and may be positives again; see `Split`.
     """
 
     order: Order = "random"
@@ -104,38 +106,43 @@ class Protocol:
         if self.k_core is not None:
             check_positive_int("k_core", self.k_core)
         if (self.order, self.holdout) in IMPOSSIBLE:
-            raise InputError("holdout='global-time' is an order in time; use order='temporal'.")
+            raise InputError(
+                f"order must be 'temporal' with holdout='global-time'; got {self.order!r}. Use "
+                "order='temporal'."
+            )
 
     @property
     def split_label(self) -> str:
-        """RO_RS, TO_RS, RO_LS, TO_LS or GT."""
+        """Abbreviation of the split: RO_RS, TO_RS, RO_LS, TO_LS or GT."""
         return SPLIT_LABELS[self.order, self.holdout]
 
     @property
     def core_label(self) -> str:
-        """``"5-core"``, or ``"no filter"``."""
+        """Name of the filter: ``"5-core"``, or ``"no filter"``."""
         return "no filter" if self.k_core is None else f"{self.k_core}-core"
 
     @property
     def candidates_label(self) -> str:
-        """``"full"``, or the name of the sampling scheme; and whether training items compete."""
-        return self._pool_label + (" with seen items" if self.seen == "include" else "")
+        """``"full"``, or the name of the sampling scheme; and whether training items are candidates."""
+        label = self.candidates_name or self._default_candidates_label
+        if self.seen == "include":
+            return f"{label} with seen items"
+        return label
 
     @property
-    def _pool_label(self) -> str:
-        pool = self.candidates
-        if self.candidates_name:
-            return self.candidates_name
-        if isinstance(pool, str):
-            return "full" if pool == "all" else pool
-        distribution = getattr(pool, "distribution", None)
-        if isinstance(distribution, str) and hasattr(pool, "n_sampled"):
-            return f"{distribution}-{pool.n_sampled}"
-        return "given lists" if hasattr(pool, "columns") else str(pool)
+    def _default_candidates_label(self) -> str:
+        """Name of the candidates that have no name in the protocol."""
+        candidates = self.candidates
+        if isinstance(candidates, str):
+            return "full" if candidates == "all" else candidates
+        distribution = getattr(candidates, "distribution", None)
+        if isinstance(distribution, str) and hasattr(candidates, "n_sampled"):
+            return f"{distribution}-{candidates.n_sampled}"
+        return "given lists" if hasattr(candidates, "columns") else str(candidates)
 
     @property
     def label(self) -> str:
-        """All of it, for tables: split, filter, candidates."""
+        """Split, filter and candidates, for tables."""
         return f"{self.split_label}, {self.core_label}, {self.candidates_label}"
 
     @property
@@ -145,35 +152,58 @@ class Protocol:
 
     @property
     def has_validation(self) -> bool:
-        """Whether something is held out for the choice of settings."""
-        by_number = self.holdout == "leave-one-out"
-        return bool(self.n_validation if by_number else self.validation_fraction)
+        """Whether there is a validation part for the choice of settings."""
+        if self.holdout == "leave-one-out":
+            return self.n_validation > 0
+        return self.validation_fraction > 0
 
     def split_number(self, repeat: int) -> int:
-        """Return which split a repeat has: in temporal order there is one."""
+        """Return the number of the split of a repeat: in temporal order there is one split.
+
+        Parameters
+        ----------
+        repeat : int
+            Number of the repeat, from 0.
+        """
         return 0 if self.needs_time else repeat
 
     @property
     def split_key(self) -> dict[str, Any]:
-        """What determines each split: protocols with the same key share them and the trained models."""
-        key: dict[str, Any] = {name: getattr(self, name) for name in ("order", "holdout", "k_core", "seen")}
-        if self.holdout == "leave-one-out":
-            key["n_validation"] = self.n_validation
-        else:
-            key |= {"test_fraction": self.test_fraction, "validation_fraction": self.validation_fraction}
+        """Fields that determine each split: protocols with the same key share splits and trained models."""
+        key: dict[str, Any] = {
+            "order": self.order,
+            "holdout": self.holdout,
+            "k_core": self.k_core,
+            "seen": self.seen,
+        }
+        key.update(self._split_sizes)
         return key
 
+    @property
+    def _split_sizes(self) -> dict[str, float]:
+        """Options for the sizes of the parts of a split."""
+        if self.holdout == "leave-one-out":
+            return {"n_validation": self.n_validation}
+        return {"test_fraction": self.test_fraction, "validation_fraction": self.validation_fraction}
+
     def splits(self, core: Interactions, rng: int) -> Iterator[Split]:
-        """Return the splits of a log that is already filtered, one for each repeat."""
-        key = self.split_key
-        sizes = {name: key[name] for name in key if name not in ("order", "holdout", "k_core")}
+        """Return the splits of a log that is already filtered, one for each repeat.
+
+        Parameters
+        ----------
+        core : Interactions
+            Filtered log.
+        rng : int
+            Seed of random splits.
+        """
         method = SPLITS[self.order, self.holdout]
+        options: dict[str, Any] = {"seen": self.seen, **self._split_sizes}
         if not self.needs_time:
-            return repeated_splits(core, self.n_repeats, method=method, rng=rng, **sizes)
+            return repeated_splits(core, self.n_repeats, method=method, rng=rng, **options)
         with warnings.catch_warnings():
-            # The table of a study has the leakage of every split.
+            # The table of a study reports the leakage of every split.
             warnings.filterwarnings("ignore", ".*later training rows", DataWarning)
-            split = method(core, **sizes)
+            split = method(core, **options)
         return iter([split] * self.n_repeats)
 
 
@@ -196,18 +226,26 @@ def grid(
     order, holdout, k_core : iterables
         Values of the fields of `Protocol`.
     candidates : iterable, or mapping name → value
-        The same; the names are what tables show.
-    n_repeats : int
+        Values of the field; the names are shown in tables.
+    n_repeats : int, default 1
         Number of random splits, for protocols in random order.
-    n_searches : int
+    n_searches : int, default 1
         Number of repeats in temporal order, where only the settings that `Tuned` recommenders try differ.
     **options
         Other fields of `Protocol`, the same for all.
+
+    Returns
+    -------
+    list of Protocol
 
     Raises
     ------
     InputError
         For unknown options, and when no combination exists.
+
+    See Also
+    --------
+    study : Evaluate recommenders under every protocol.
 
     Examples
     --------
@@ -221,26 +259,38 @@ def grid(
     for name, values in lists.items():
         if isinstance(values, (str, int)):
             raise InputError(f"{name} must be a list of values; got {values!r}. Write [{values!r}].")
-    pools = candidates.items() if isinstance(candidates, Mapping) else [("", pool) for pool in candidates]
-    found = [
-        Protocol(one_order, one_holdout, core, pool, name, n_repeats=n, **options)
-        for core, one_holdout, one_order, (name, pool) in product(k_core, holdout, order, pools)
-        for n in [{"random": n_repeats}.get(one_order, n_searches)]
-        if (one_order, one_holdout) not in IMPOSSIBLE
-    ]
-    if not found:
+    if isinstance(candidates, Mapping):
+        named_candidates = list(candidates.items())
+    else:
+        named_candidates = [("", value) for value in candidates]
+    protocols = []
+    combinations = product(k_core, holdout, order, named_candidates)
+    for core, holdout_name, order_name, (candidates_name, candidates_value) in combinations:
+        if (order_name, holdout_name) in IMPOSSIBLE:
+            continue
+        protocol = Protocol(
+            order=order_name,
+            holdout=holdout_name,
+            k_core=core,
+            candidates=candidates_value,
+            candidates_name=candidates_name,
+            n_repeats=n_repeats if order_name == "random" else n_searches,
+            **options,
+        )
+        protocols.append(protocol)
+    if not protocols:
         raise InputError("no protocol is left: 'global-time' goes with temporal order only.")
-    return found
+    return protocols
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """A recommender of a study whose settings are chosen on the validation part, anew in every split.
+    """A recommender with settings that are chosen on the validation part, separately in every split.
 
     Each setting is trained on the training part, ranked on the validation part with the candidates of the
-    protocol, and judged by the mean of `metric` over validation users. The best one (of equals the first) is
-    ranked on the test part, which the choice never reads. The model is not trained again with the validation
-    part: its items stay candidates.
+    protocol, and compared by the mean of `metric` over validation users. The best setting (the first of equal
+    ones) is ranked on the test part, which the choice never reads. The model is not trained again with the
+    validation part: its items stay candidates.
 
     Attributes
     ----------
@@ -250,14 +300,14 @@ class Tuned:
     grid : mapping, list of mappings, or None
         Name → values, all combinations in order; or the settings themselves.
     metric : str
-        What is compared on the validation part, higher is better.
+        Metric of the validation part, higher is better.
     budget : int or None
         Number of settings tried in a split, drawn at random without repetition; None: all.
 
     Raises
     ------
     InputError
-        For an empty grid, a setting that is no mapping, a budget beyond the grid, and a bad metric.
+        For an empty grid, a setting that is not a mapping, a budget beyond the grid, and a bad metric.
 
     Examples
     --------
@@ -280,9 +330,10 @@ class Tuned:
             raise InputError(f"budget must be at most {n_settings}, the number of settings.")
 
     def __repr__(self) -> str:
-        tried = len(self.settings) if self.budget is None else self.budget
+        n_settings = len(self.settings)
+        n_tried = n_settings if self.budget is None else self.budget
         name = getattr(self.fit, "__name__", type(self.fit).__name__)
-        return f"Tuned({name}, {tried} of {len(self.settings)} settings, {self.metric})"
+        return f"Tuned({name}, {n_tried} of {n_settings} settings, {self.metric})"
 
     @cached_property
     def settings(self) -> tuple[dict[str, Any], ...]:
@@ -290,15 +341,12 @@ class Tuned:
         if self.grid is None:
             return ()
         if isinstance(self.grid, Mapping):
-            lists = list(self.grid.values())
-            if any(isinstance(one, str) or not isinstance(one, Sequence) for one in lists):
-                raise InputError("each entry of grid must be a list of values, such as [10, 100].")
-            found = [dict(zip(self.grid, values, strict=True)) for values in product(*lists) if lists]
+            settings: list[Mapping[str, Any]] = [*_combine_values(self.grid)]
         else:
-            found = [dict(one) if isinstance(one, Mapping) else one for one in self.grid]
-        if not found or not all(isinstance(one, dict) for one in found):
-            raise InputError(f"grid must hold settings, mappings of name to value; got {self.grid!r:.80}.")
-        return tuple(found)
+            settings = list(self.grid)
+        if not settings or not all(isinstance(setting, Mapping) for setting in settings):
+            raise InputError(f"grid must contain settings, mappings of name to value; got {self.grid!r:.80}.")
+        return tuple(dict(setting) for setting in settings)
 
     @property
     def is_random(self) -> bool:
@@ -307,25 +355,48 @@ class Tuned:
 
     @cached_property
     def judge(self) -> Metric:
-        """The metric of the validation part."""
+        """Metric of the validation part."""
         return find_metric(self.metric)
 
     def with_setting(self, number: int) -> Callable[..., Any]:
-        """Return the fit function with one setting."""
+        """Return the fit function with one setting.
+
+        Parameters
+        ----------
+        number : int
+            Position in `settings`.
+        """
         return partial(self.fit, **self.settings[number])
 
     def draw(self, *seed: int | str) -> IntArray:
-        """Return the numbers of the settings that are tried under a seed, ascending."""
+        """Return the numbers of the settings that are tried under a seed, ascending.
+
+        Parameters
+        ----------
+        *seed : int or str
+            Parts of the seed.
+        """
         if not self.is_random:
             return np.arange(len(self.settings))
-        words = [zlib.crc32(str(one).encode()) for one in seed]
-        drawn = np.random.default_rng(words).choice(len(self.settings), self.budget, replace=False)
-        return np.sort(drawn)
+        seed_numbers = [zlib.crc32(str(part).encode()) for part in seed]
+        generator = np.random.default_rng(seed_numbers)
+        return np.sort(generator.choice(len(self.settings), self.budget, replace=False))
+
+
+def _combine_values(values_by_name: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return all combinations of the values of a grid, as settings."""
+    for values in values_by_name.values():
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise InputError("each entry of grid must be a list of values, such as [10, 100].")
+    if not values_by_name:
+        return []
+    combinations = product(*values_by_name.values())
+    return [dict(zip(values_by_name, values, strict=True)) for values in combinations]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The setting chosen on a validation part, and how firmly."""
+    """The setting chosen on a validation part, and the stability of the choice."""
 
     setting: int
     value: float
@@ -334,25 +405,39 @@ class Choice:
     chosen_share: float
 
     @classmethod
-    def among(cls, numbers: Sequence[int], values: Sequence[FloatArray], seed: int) -> Choice:
-        """Return the best of settings by users' metrics, (n_users,) each, and its share over redraws."""
+    def from_values(cls, numbers: Sequence[int], values: Sequence[FloatArray], seed: int) -> Choice:
+        """Return the best of settings by users' metrics, (n_users,) each, and its share over resamples."""
         table = np.stack(values)
         table = table[:, ~np.isnan(table).any(axis=0)]
         if not table.size:
             raise InputError("the validation metric is undefined for every user; choose another metric.")
         best = int(np.argmax(table.mean(axis=1)))
-        generator, wins = np.random.default_rng(seed), 0
-        n_users = table.shape[1]
-        for _ in range(N_RESAMPLES):
-            times = np.bincount(generator.integers(0, n_users, n_users), minlength=n_users)
-            # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
-            drawn = np.einsum("u,su->s", times.astype(np.float64), table)
-            wins += int(np.argmax(drawn)) == best
-        error = float(table[best].std(ddof=1) / np.sqrt(n_users)) if n_users > 1 else np.nan
-        value = float(table[best].mean())
-        return cls(int(numbers[best]), value, error, len(numbers), wins / N_RESAMPLES)
+        best_values = table[best]
+        n_users = best_values.size
+        std_error = float(best_values.std(ddof=1) / np.sqrt(n_users)) if n_users > 1 else np.nan
+        return cls(
+            setting=int(numbers[best]),
+            value=float(best_values.mean()),
+            std_error=std_error,
+            n_tried=len(numbers),
+            chosen_share=_compute_chosen_share(table, best, seed),
+        )
 
 
-def described(setting: Mapping[str, Any]) -> str:
+def _compute_chosen_share(table: FloatArray, best: int, seed: int) -> float:
+    """Return the share of resamples of users in which one setting of (n_settings, n_users) is the best."""
+    generator = np.random.default_rng(seed)
+    n_users = table.shape[1]
+    n_chosen = 0
+    for _ in range(N_RESAMPLES):
+        multiplicity = np.bincount(generator.integers(0, n_users, n_users), minlength=n_users)
+        # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
+        sums = np.einsum("u,su->s", multiplicity.astype(np.float64), table)
+        if int(np.argmax(sums)) == best:
+            n_chosen += 1
+    return n_chosen / N_RESAMPLES
+
+
+def format_setting(setting: Mapping[str, object]) -> str:
     """Return a setting as text, such as 'n_factors=8, seen=True'."""
     return ", ".join(f"{name}={examples([value])}" for name, value in setting.items())

@@ -1,4 +1,4 @@
-"""ProtocolStudy: the estimates of every protocol, and how far their orders agree."""
+"""ProtocolStudy: the estimates of every protocol, and the agreement of their rankings."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from ipseval.reporting.text import to_text
 from ipseval.studies.agreement._blocks import Blocks, blocks
 from ipseval.studies.protocols._compare import (
     FACTORS,
+    Inversion,
     ProtocolComparison,
-    compare,
-    conclusions,
-    level,
-    mean_of_comparisons,
-    verdict_section,
+    average_comparisons,
+    build_verdict_section,
+    compare_results,
+    get_level,
+    summarize_comparisons,
 )
-from ipseval.studies.protocols._evaluate import Result, winners
+from ipseval.studies.protocols._evaluate import Result, tabulate_winners
 from ipseval.studies.protocols._protocol import LEGEND
 from ipseval.utils.artefacts import write_text
 from ipseval.utils.checks import check_choice, chosen, counted
@@ -34,9 +35,14 @@ from ipseval.utils.checks import check_choice, chosen, counted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NAMES = {"split": "splits", "k_core": "filters", "candidates": "candidates", "estimator": "estimators"}
-NAMES["log"] = "logs"
-FALLING = {"ipc": 0.0}  # what falls with agreement, and its value where two orders agree in full
+NAMES = {
+    "split": "splits",
+    "k_core": "filters",
+    "candidates": "candidates",
+    "estimator": "estimators",
+    "log": "logs",
+}
+FALLING = {"ipc": 0.0}  # measures that fall with agreement, with their values for equal rankings
 IDENTICAL = "snips is identical to aoa here"
 
 
@@ -46,23 +52,24 @@ class ProtocolStudy(Printable):
 
     Attributes
     ----------
-    frame : data frame
+    frame : DataFrame
         One row per log, protocol, model, metric and estimator: estimate with its standard error over users;
         std_repeats between repeated splits (NaN: one split); n_positives summed over repeats; cold users and
         items of the splits; leakage, the share of test rows with later training rows, and median_future, the
         median share of training rows that are later (means over repeats; NaN without timestamps); note.
     models : tuple of str
-        Names, in the order given.
+        Names, in the given order.
     notes : tuple of str
-        What was left out, and the warnings of the evaluations.
+        Protocols that were left out, and the warnings of the evaluations.
     confidence_level : float
-        Of all intervals; differences are judged at one minus it.
+        Level of all intervals; the significance level of differences is one minus it.
     k : tuple of int or None
         The k of OR@k.
-    settings : data frame
+    settings : DataFrame
         One row per log, protocol, repeat and `Tuned` recommender: the setting chosen on the validation part,
-        its validation metric with the standard error over users, the settings tried of how many, and
-        chosen_share, how often the same setting is best when the validation users are drawn again.
+        its validation metric with the standard error over users, the numbers of settings tried and of all
+        settings, and chosen_share, how often the same setting is best when the validation users are drawn
+        again.
     """
 
     frame: pd.DataFrame
@@ -75,29 +82,40 @@ class ProtocolStudy(Printable):
     _compared: dict[str, list[ProtocolComparison]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return to_text(Tables(self._headline(), (), verdict=self._remarks(), hint="More: .explain()"))
-
-    def _headline(self) -> tuple[str, ...]:
-        counts = (
-            (len(self.models), "recommender"),
-            (len(self.levels("log")), "log"),
-            (len({result.setting for result in self.results}), "setting"),
+        return to_text(
+            Tables(self._build_headline(), (), verdict=self._build_remarks(), hint="More: .explain()")
         )
-        return (" · ".join([*(counted(*one) for one in counts), f"metrics {', '.join(self.metrics)}"]),)
 
-    def _remarks(self) -> tuple[Remark, ...]:
-        found = {NAMES[factor]: self.comparisons(factor) for factor in FACTORS}
-        return conclusions(found, self.notes, 1 - self.confidence_level)
+    def _build_headline(self) -> tuple[str, ...]:
+        """Return the sizes of the study in one line."""
+        n_settings = len({result.setting for result in self.results})
+        items = [
+            counted(len(self.models), "recommender"),
+            counted(len(self.levels("log")), "log"),
+            counted(n_settings, "setting"),
+            f"metrics {', '.join(self.metrics)}",
+        ]
+        return (" · ".join(items),)
+
+    def _build_remarks(self) -> tuple[Remark, ...]:
+        """Return the verdict and the notes."""
+        comparisons = {NAMES[factor]: self.comparisons(factor) for factor in FACTORS}
+        return summarize_comparisons(comparisons, self.notes, 1 - self.confidence_level)
 
     @property
     def metrics(self) -> list[str]:
-        """Labels of the metrics, in the order given."""
+        """Labels of the metrics, in the given order."""
         return list(dict.fromkeys(result.metric for result in self.results))
 
     def levels(self, factor: str) -> list[str]:
-        """Return the levels of a factor, in the order in which they first occur."""
+        """Return the levels of a factor, in the order in which they first occur.
+
+        Parameters
+        ----------
+        factor : {"split", "k_core", "candidates", "estimator", "log"}
+        """
         check_choice("factor", factor, FACTORS)
-        return list(dict.fromkeys(level(result.setting, factor) for result in self.results))
+        return list(dict.fromkeys(get_level(result.setting, factor) for result in self.results))
 
     def comparisons(
         self, factor: str, *, metric: str | None = None, reference: str | None = None
@@ -107,11 +125,15 @@ class ProtocolStudy(Printable):
         Parameters
         ----------
         factor : {"split", "k_core", "candidates", "estimator", "log"}
-            The estimator counts with its γ: ``"snips (γ = 1)"``.
+            An estimator with γ is a level of its own for each γ: ``"snips (γ = 1)"``.
         metric : str, optional
-            One metric; default: all.
+            Label of one metric. Default: all.
         reference : str, optional
-            Compare with this level only; default: every pair of levels.
+            Compare with this level only. Default: every pair of levels.
+
+        Returns
+        -------
+        list of ProtocolComparison
 
         Raises
         ------
@@ -124,21 +146,35 @@ class ProtocolStudy(Printable):
         if reference is not None:
             check_choice("reference", reference, levels)
         if factor not in self._compared:
-            self._compared[factor] = compare(self.results, self.models, factor, self.k, self.confidence_level)
-        return [
-            one.swapped() if one.level_b == reference else one
-            for one in self._compared[factor]
-            if metric in (None, one.metric) and reference in (None, one.level_a, one.level_b)
-        ]
+            self._compared[factor] = compare_results(
+                self.results, self.models, factor, self.k, self.confidence_level
+            )
+        comparisons = []
+        for comparison in self._compared[factor]:
+            if metric is not None and comparison.metric != metric:
+                continue
+            if reference is None or comparison.level_a == reference:
+                comparisons.append(comparison)
+            elif comparison.level_b == reference:
+                comparisons.append(comparison.swapped())
+        return comparisons
 
     def between(
         self, factor: str, *, metric: str | None = None, reference: str | None = None
     ) -> pd.DataFrame:
-        """Return the agreement of every comparison as a tidy frame; parameters as in `comparisons`.
+        """Return the agreement of every comparison as a tidy frame.
 
-        Columns: the two levels, the other factors, metric; or@k, src, ipc, tau_b, each with its interval
-        from a bootstrap over users (`_low`, `_high`); n_beyond: pairs of models that swap beyond their
-        uncertainty (Gail–Simon test, Holm over pairs of models); swaps: which ones; note.
+        Parameters
+        ----------
+        factor, metric, reference
+            As in `comparisons`.
+
+        Returns
+        -------
+        DataFrame
+            Columns: the two levels, the other factors, metric; or@k, src, ipc, tau_b, each with its interval
+            from a bootstrap over users (`_low`, `_high`); n_beyond: number of pairs of models that swap
+            beyond their uncertainty (Gail–Simon test, Holm over pairs of models); swaps: these pairs; note.
 
         References
         ----------
@@ -146,15 +182,15 @@ class ProtocolStudy(Printable):
         Biometrics 41 (1985), https://doi.org/10.2307/2530862
         """
         rows = []
-        for one in self.comparisons(factor, metric=metric, reference=reference):
-            beyond = one.beyond_uncertainty(1 - self.confidence_level)
-            swaps = "; ".join(
-                f"{swap.better_in_a} > {swap.better_in_b} becomes {swap.better_in_b} > {swap.better_in_a}"
-                for swap in beyond
-            )
-            measures = {} if one.agreement is None else one.agreement.to_dict()
-            tail = {"n_beyond": len(beyond), "swaps": swaps, "note": one.note}
-            rows.append(_where(one) | measures | tail)
+        for comparison in self.comparisons(factor, metric=metric, reference=reference):
+            inversions = comparison.beyond_uncertainty(1 - self.confidence_level)
+            row: dict[str, object] = {**_list_levels(comparison)}
+            if comparison.agreement is not None:
+                row.update(comparison.agreement.to_dict())
+            row["n_beyond"] = len(inversions)
+            row["swaps"] = "; ".join(_describe_swap(inversion) for inversion in inversions)
+            row["note"] = comparison.note
+            rows.append(row)
         return pd.DataFrame(rows)
 
     def table(
@@ -166,58 +202,85 @@ class ProtocolStudy(Printable):
     ) -> pd.DataFrame:
         """Return the agreement averaged over logs, as in Tables 1 and 2 of Zhao et al. (CIKM 2020).
 
-        One row per pair of levels, other factors and metric. n_beyond counts the pairs of models that swap
-        beyond their uncertainty, summed over logs; n_logs the logs with defined estimates. Intervals are over
-        the users of these logs.
-
         Parameters
         ----------
         factor, metric, reference
             As in `comparisons`; not "log".
+
+        Returns
+        -------
+        DataFrame
+            One row per pair of levels, other factors and metric. n_beyond counts the pairs of models that
+            swap beyond their uncertainty, summed over logs; n_logs the logs with defined estimates. Intervals
+            are over the users of these logs.
         """
         if factor == "log":
             raise InputError("a table averages over logs; for agreement between logs use between or matrix.")
         groups: dict[tuple[str, ...], list[ProtocolComparison]] = {}
-        for one in self.comparisons(factor, metric=metric, reference=reference):
-            where = _where(one)
-            groups.setdefault(tuple(where[name] for name in where if name != "log"), []).append(one)
+        for comparison in self.comparisons(factor, metric=metric, reference=reference):
+            levels = _list_levels(comparison, with_log=False)
+            groups.setdefault(tuple(levels.values()), []).append(comparison)
+        alpha = 1 - self.confidence_level
         rows = []
         for group in groups.values():
-            row: dict[str, object] = {key: text for key, text in _where(group[0]).items() if key != "log"}
-            mean = mean_of_comparisons(group, self.confidence_level)
-            row |= {} if mean is None else mean.to_dict()
-            alpha = 1 - self.confidence_level
-            row["n_beyond"] = sum(len(one.beyond_uncertainty(alpha)) for one in group)
-            row["n_logs"] = sum(one.agreement is not None for one in group)
+            row: dict[str, object] = {**_list_levels(group[0], with_log=False)}
+            mean = average_comparisons(group, self.confidence_level)
+            if mean is not None:
+                row.update(mean.to_dict())
+            row["n_beyond"] = sum(len(comparison.beyond_uncertainty(alpha)) for comparison in group)
+            row["n_logs"] = sum(comparison.agreement is not None for comparison in group)
             rows.append(row)
         return pd.DataFrame(rows)
 
     def matrix(self, factor: str, measure: str = "src", *, metric: str | None = None) -> pd.DataFrame:
         """Return a square frame of one measure between the levels of a factor, for a heat map.
 
-        An entry is the mean over all comparisons of the two levels (logs, other factors, and metrics unless
-        one is named); the diagonal is full agreement.
+        Parameters
+        ----------
+        factor : {"split", "k_core", "candidates", "estimator", "log"}
+        measure : str, default "src"
+            "src", "tau_b", "ipc" or "or@k".
+        metric : str, optional
+            Label of one metric. Default: all.
+
+        Returns
+        -------
+        DataFrame
+            Each entry is the mean over all comparisons of the two levels (logs, other factors, and metrics
+            unless one is named); the diagonal is full agreement.
 
         Raises
         ------
         UnknownNameError
             For an unknown factor, metric or measure.
         """
-        levels = self.levels(factor)
-        values: dict[tuple[str, str], list[float]] = {}
-        for one in self.comparisons(factor, metric=metric):
-            if one.agreement is not None:
-                check_choice("measure", measure, one.agreement.values)
-                values.setdefault((one.level_a, one.level_b), []).append(one.agreement.values[measure])
-        square = pd.DataFrame(np.nan, index=levels, columns=levels)
-        for name in levels:
-            square.loc[name, name] = FALLING.get(measure, 1.0)
-        for (a, b), found in values.items():
-            square.loc[a, b] = square.loc[b, a] = pd.Series(found).mean()
-        return square
+        values_of_levels: dict[tuple[str, str], list[float]] = {}
+        for comparison in self.comparisons(factor, metric=metric):
+            if comparison.agreement is not None:
+                check_choice("measure", measure, comparison.agreement.values)
+                levels = (comparison.level_a, comparison.level_b)
+                values_of_levels.setdefault(levels, []).append(comparison.agreement.values[measure])
+        names = self.levels(factor)
+        matrix = pd.DataFrame(np.nan, index=names, columns=names)
+        for name in names:
+            matrix.loc[name, name] = FALLING.get(measure, 1.0)
+        for (level_a, level_b), values in values_of_levels.items():
+            mean = pd.Series(values).mean()
+            matrix.loc[level_a, level_b] = mean
+            matrix.loc[level_b, level_a] = mean
+        return matrix
 
     def blocks(self, factor: str = "log", measure: str = "src", *, metric: str | None = None) -> Blocks:
-        """Return the blocks of levels that agree, by clustering `matrix`.
+        """Return the blocks of similar levels, by clustering `matrix`.
+
+        Parameters
+        ----------
+        factor, measure, metric
+            As in `matrix`; not the measure "ipc".
+
+        Returns
+        -------
+        Blocks
 
         Raises
         ------
@@ -225,57 +288,97 @@ class ProtocolStudy(Printable):
             For undefined entries, and for "ipc", which falls with agreement.
         """
         if measure in FALLING:
-            raise InputError("blocks are of what agrees: src, tau_b or or@k; ipc falls with agreement.")
+            raise InputError(
+                "measure must rise with agreement: src, tau_b or or@k; ipc falls with agreement."
+            )
         return blocks(self.matrix(factor, measure, metric=metric).to_numpy())
 
     def winners(self, *, metric: str | None = None) -> pd.DataFrame:
-        """Return which recommender each setting puts first, and how often it does so over the repeats.
+        """Return the recommender that ranks first under each setting, and its share of the repeats.
 
-        Columns: log, split, k_core, candidates, estimator, gamma, metric; winner (by the mean over repeats);
-        share_first, its share of the repeats (ties count in parts); n_first, how many recommenders are first
-        in some repeat; margin, its mean lead over the runner-up; n_repeats.
+        Parameters
+        ----------
+        metric : str, optional
+            Label of one metric. Default: all.
+
+        Returns
+        -------
+        DataFrame
+            Columns: log, split, k_core, candidates, estimator, gamma, metric; winner (by the mean over
+            repeats); share_first, the share of the repeats in which it ranks first (ties count in parts);
+            n_first, the number of recommenders that rank first in some repeat; margin, its mean lead over the
+            runner-up; n_repeats.
         """
         if metric is not None:
             metric = chosen("metric", metric, self.metrics)
-        return winners([one for one in self.results if metric in (None, one.metric)], self.models)
+        results = [result for result in self.results if metric in (None, result.metric)]
+        return tabulate_winners(results, self.models)
 
     def plot(  # type: ignore[override]  # of a factor
         self, factor: str, measure: str = "src", *, metric: str | None = None, ax: Axes | None = None
     ) -> Axes:
-        """Return axes with the heat map of `matrix`, for "split", "log" or another factor, in its blocks.
+        """Plot the heat map of `matrix`, for "split", "log" or another factor, in its blocks.
+
+        Parameters
+        ----------
+        factor, measure, metric
+            As in `matrix`; not the measure "ipc".
+        ax : matplotlib axes, optional
+            Axes to draw on.
+
+        Returns
+        -------
+        matplotlib axes
 
         Raises
         ------
         InputError
-            For "ipc", which is no share or correlation.
+            For "ipc", which is neither a share nor a correlation.
         """
         from ipseval.reporting.plots import plot_agreement
 
         if measure in FALLING:
             raise InputError("a heat map shows measures up to 1: src, tau_b or or@k; ipc counts pairs.")
-        square = self.matrix(factor, measure, metric=metric)
+        matrix = self.matrix(factor, measure, metric=metric)
         ends: list[int] = []
-        if square.notna().to_numpy().all():
-            found = blocks(square.to_numpy())
-            square, ends = square.iloc[found.order, found.order], found.ends
-        return plot_agreement(square, value=measure, ends=ends, ax=ax)
+        if matrix.notna().to_numpy().all():
+            matrix_blocks = blocks(matrix.to_numpy())
+            matrix = matrix.iloc[matrix_blocks.order, matrix_blocks.order]
+            ends = matrix_blocks.ends
+        return plot_agreement(matrix, value=measure, ends=ends, ax=ax)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: tables, what differs beyond its uncertainty, and what to know about it."""
-        found = {factor: self.comparisons(factor, reference=_reference(self, factor)) for factor in FACTORS}
-        compared = {factor: comparisons for factor, comparisons in found.items() if comparisons}
-        parts: list[Part] = list(_summary(self))
-        for factor in compared:  # logs come last
-            parts += (
-                _table_section(self, factor, digits) if factor != "log" else _matrix_section(self, digits)
-            )
-        parts += verdict_section(compared, NAMES, 1 - self.confidence_level)
-        parts += [Heading("What to know"), Notes(_notes(self))]
-        summary = (*self._headline(), *self._remarks()[0].lines)
+        """Return the report: tables, differences beyond their uncertainty, and notes."""
+        comparisons_by_factor = {}
+        for factor in FACTORS:
+            comparisons = self.comparisons(factor, reference=_choose_reference(self, factor))
+            if comparisons:
+                comparisons_by_factor[factor] = comparisons
+        parts: list[Part] = list(_describe_study(self))
+        for factor in comparisons_by_factor:  # logs come last
+            if factor == "log":
+                parts.extend(_build_matrix_section(self, digits))
+            else:
+                parts.extend(_build_table_section(self, factor, digits))
+        parts.extend(build_verdict_section(comparisons_by_factor, NAMES, 1 - self.confidence_level))
+        parts.append(Heading("Notes"))
+        parts.append(Notes(_list_notes(self)))
+        summary = (*self._build_headline(), *self._build_remarks()[0].lines)
         return Tables(summary, tuple(parts), title="Protocol study")
 
     def to_folder(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write report.md, estimates.csv and one agreement_<factor>.csv per factor; return the files."""
+        """Write report.md, estimates.csv and one agreement_<factor>.csv per factor.
+
+        Parameters
+        ----------
+        path : str or path
+            Folder, created if needed.
+
+        Returns
+        -------
+        list of Path
+            The files.
+        """
         folder = Path(path)
         texts = {"report.md": self.to_markdown(), "estimates.csv": csv_text(self.frame)}
         for factor in FACTORS:
@@ -285,74 +388,96 @@ class ProtocolStudy(Printable):
         return [write_text(folder / name, text) for name, text in texts.items()]
 
 
-def _where(one: ProtocolComparison) -> dict[str, str]:
-    """Return the columns that say what a comparison is about."""
-    row = {f"{one.factor}_a": one.level_a, f"{one.factor}_b": one.level_b}
-    return row | one.other_levels() | {"metric": one.metric}
+def _list_levels(comparison: ProtocolComparison, *, with_log: bool = True) -> dict[str, str]:
+    """Return the columns with the levels of all factors and the metric of a comparison."""
+    factor = comparison.factor
+    row = {f"{factor}_a": comparison.level_a, f"{factor}_b": comparison.level_b}
+    row.update(comparison.other_levels())
+    if not with_log:
+        row.pop("log", None)
+    row["metric"] = comparison.metric
+    return row
 
 
-def _summary(study: ProtocolStudy) -> tuple[str, ...]:
-    counts = ", ".join(
-        f"{len(study.levels(factor))} {NAMES[factor]} ({', '.join(study.levels(factor))})"
-        for factor in FACTORS
+def _describe_swap(inversion: Inversion) -> str:
+    """Return the change of order of two models as text."""
+    return (
+        f"{inversion.better_in_a} > {inversion.better_in_b} becomes "
+        f"{inversion.better_in_b} > {inversion.better_in_a}"
     )
+
+
+def _describe_study(study: ProtocolStudy) -> tuple[str, ...]:
+    """Return the sentences that explain the sizes, abbreviations and measures of a report."""
+    counts = []
+    for factor in FACTORS:
+        levels = study.levels(factor)
+        counts.append(f"{len(levels)} {NAMES[factor]} ({', '.join(levels)})")
     n_pairs = len(study.models) * (len(study.models) - 1) // 2
     return (
-        f"{counted(len(study.models), 'recommender')} ({', '.join(study.models)}); {counts}; metrics "
-        f"{', '.join(study.metrics)}.",
+        f"{counted(len(study.models), 'recommender')} ({', '.join(study.models)}); {', '.join(counts)}; "
+        f"metrics {', '.join(study.metrics)}.",
         LEGEND,
         "or@k is the share of the top k in common, src Spearman's correlation, tau_b Kendall's. ipc is the "
         f"number of inverted pairs of recommenders, of {n_pairs}. n_beyond counts, over all logs, the pairs "
         "that swap beyond their uncertainty.",
-        f"Brackets hold {study.confidence_level:.0%} bootstrap intervals over the users of these logs. A "
-        "replicate carries the noise of the data twice. Intervals therefore lean towards less agreement, and "
-        "need not hold the value.",
-        "Tables show the first level of what they do not compare. agreement_*.csv have all levels.",
+        f"Brackets contain {study.confidence_level:.0%} bootstrap intervals over the users of these logs. A "
+        "replicate includes the noise of the data twice. Intervals therefore lean towards less agreement, "
+        "and need not contain the value.",
+        "Tables show the first level of each factor that they do not compare. agreement_*.csv have all "
+        "levels.",
     )
 
 
-def _reference(study: ProtocolStudy, factor: str) -> str | None:
-    """Return the level that tables compare with: the full catalogue, the first estimator; else all pairs."""
+def _choose_reference(study: ProtocolStudy, factor: str) -> str | None:
+    """Return the reference level of tables: the full catalogue, the first estimator; else None, all pairs."""
     if factor not in ("candidates", "estimator"):
         return None
     levels = study.levels(factor)
     return "full" if "full" in levels else levels[0]
 
 
-def _table_section(study: ProtocolStudy, factor: str, digits: int) -> list[Part]:
-    """Return one table per metric, with every split, and the first level of what else does not differ."""
-    others = (name for name in ("k_core", "candidates", "estimator") if name != factor)
-    fixed = {name: study.levels(name)[0] for name in others}
-    parts: list[Part] = [Heading(f"Between {NAMES[factor]} ({', '.join(fixed.values())})")]
+def _build_table_section(study: ProtocolStudy, factor: str, digits: int) -> list[Part]:
+    """Return one table per metric, with every split, and the first level of the other factors."""
+    fixed_levels = {}
+    for name in ("k_core", "candidates", "estimator"):
+        if name != factor:
+            fixed_levels[name] = study.levels(name)[0]
+    parts: list[Part] = [Heading(f"Between {NAMES[factor]} ({', '.join(fixed_levels.values())})")]
     for metric in study.metrics:
-        table = study.table(factor, metric=metric, reference=_reference(study, factor))
-        for name, value in fixed.items():
-            table = table[table[name] == value]
-        constant = ["split"] if "split" in table and table["split"].nunique() == 1 else []
-        table = table.drop(columns=["metric", *fixed, *constant])
-        parts += [Heading(metric, 3), Table.of(table, formats=f".{digits}f", n_keys=2)]
+        table = study.table(factor, metric=metric, reference=_choose_reference(study, factor))
+        for name, level in fixed_levels.items():
+            table = table[table[name] == level]
+        table = table.drop(columns=["metric", *fixed_levels])
+        if "split" in table and table["split"].nunique() == 1:
+            table = table.drop(columns="split")
+        parts.append(Heading(metric, 3))
+        parts.append(Table.of(table, formats=f".{digits}f", n_keys=2))
     return parts
 
 
-def _matrix_section(study: ProtocolStudy, digits: int) -> list[Part]:
+def _build_matrix_section(study: ProtocolStudy, digits: int) -> list[Part]:
+    """Return the agreement between logs, one matrix per metric."""
     parts: list[Part] = [Heading("Between logs: mean src over all settings")]
     for metric in study.metrics:
         matrix = study.matrix("log", "src", metric=metric).reset_index(names="log")
-        parts += [Heading(metric, 3), Table.of(matrix, formats=f".{digits}f")]
+        parts.append(Heading(metric, 3))
+        parts.append(Table.of(matrix, formats=f".{digits}f"))
     return parts
 
 
-def _notes(study: ProtocolStudy) -> tuple[str, ...]:
+def _list_notes(study: ProtocolStudy) -> tuple[str, ...]:
+    """Return the notes of the study, with the limits of its conclusions."""
     notes = list(study.notes)
-    same = study.frame[study.frame["note"].str.contains(IDENTICAL)]
-    if len(same):
-        splits = same.groupby("split", sort=False)["log"].unique()
-        where = "; ".join(f"{split} ({', '.join(logs)})" for split, logs in splits.items())
+    identical = study.frame[study.frame["note"].str.contains(IDENTICAL)]
+    if len(identical):
+        logs_by_split = identical.groupby("split", sort=False)["log"].unique()
+        subjects = "; ".join(f"{split} ({', '.join(logs)})" for split, logs in logs_by_split.items())
         notes.insert(
             0,
-            f"Every user has one positive under {where}: there per-user snips equals aoa for every γ, "
-            "whatever the propensity. Their agreement is no evidence of anything; snips-global does use the "
-            "weights.",
+            f"Every user has one positive under {subjects}: there per-user snips equals aoa for every γ, "
+            "whatever the propensity. Their agreement is not evidence about the weights; snips-global does "
+            "use the weights.",
         )
     notes.append(
         "Intervals and tests are over users of the recommenders as trained. Another training set or seed "

@@ -1,9 +1,10 @@
-"""Training and ranking of a study: each model once per split, the ranks stored as soon as they are there."""
+"""Training and ranking of a study: each model once per split, with the ranks stored as soon as they exist."""
 
 from __future__ import annotations
 
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -16,8 +17,8 @@ from ipseval.data import Interactions
 from ipseval.data.splits import Split, k_core
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.studies.protocols._protocol import Choice, Protocol, Tuned, described
-from ipseval.studies.protocols._store import Store, fingerprint, log_fingerprint
+from ipseval.studies.protocols._protocol import Choice, Protocol, Tuned, format_setting
+from ipseval.studies.protocols._store import Store, fingerprint, fingerprint_log
 from ipseval.utils.artefacts import sha256
 from ipseval.utils.checks import check_models, check_positive_int
 from ipseval.utils.compute import ComputeOptions
@@ -28,7 +29,7 @@ Advance = Callable[[int], object]
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
+class RankedProtocol:
     """All models ranked on one repeat of one protocol on one log."""
 
     log: str
@@ -37,15 +38,26 @@ class Ranked:
     split: Split
     ranks: dict[str, RankedPositives]
     warnings: tuple[str, ...]
-    tuning: dict[str, dict[str, Any]] = field(default_factory=dict)  # model -> what was chosen, and how
+    tuning: dict[str, dict[str, object]] = field(default_factory=dict)  # model -> the chosen setting
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A trained scorer for one protocol, with the setting chosen on the validation part, if any."""
+
+    key: str
+    protocol: Protocol
+    scorer: object
+    tuning: dict[str, object] | None
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a study computes, and the key of every stored file."""
+    """Inputs of a study, and the key of every stored file.
 
-    # A key is a hash of the library's version, the pairs of the log, the protocol, the seed, the repeat, and
-    # the model's name and fit function: a result is found again exactly when it would be computed the same.
+    A key is a hash of the library's version, the pairs of the log, the protocol, the seed, the repeat, and
+    the model's name and fit function: a result is found again exactly when it would be computed the same.
+    """
 
     models: Mapping[str, FitFunction | Tuned]
     logs: Mapping[str, Interactions]
@@ -55,91 +67,125 @@ class Plan:
     compute: ComputeOptions
 
     @cached_property
-    def _prints(self) -> tuple[dict[str, str], dict[str, str]]:
-        models = {name: fingerprint(fit) for name, fit in self.models.items()}
-        return models, {name: log_fingerprint(log) for name, log in self.logs.items()}
+    def _model_fingerprints(self) -> dict[str, str]:
+        """Fingerprint of each fit function."""
+        return {name: fingerprint(fit) for name, fit in self.models.items()}
 
     @cached_property
-    def _setting_prints(self) -> dict[tuple[str, int], str]:
-        return {
-            (name, number): fingerprint([fit.with_setting(number), fit.metric])
-            for name, fit in self.models.items()
-            if isinstance(fit, Tuned)
-            for number in range(len(fit.settings))
-        }
+    def _log_fingerprints(self) -> dict[str, str]:
+        """Fingerprint of each log."""
+        return {name: fingerprint_log(log) for name, log in self.logs.items()}
 
-    def read_functions(self) -> None:
-        """Take all fingerprints before a function has run, which may change what it names."""
-        _ = self._prints, self._setting_prints
+    @cached_property
+    def _setting_fingerprints(self) -> dict[tuple[str, int], str]:
+        """Fingerprint of each setting of the tuned models, by model and number of the setting."""
+        fingerprints = {}
+        for name, fit in self.models.items():
+            if isinstance(fit, Tuned):
+                for number in range(len(fit.settings)):
+                    fingerprints[name, number] = fingerprint([fit.with_setting(number), fit.metric])
+        return fingerprints
 
-    def protocols_of(self, log: Interactions) -> list[Protocol]:
+    def compute_fingerprints(self) -> None:
+        """Compute all fingerprints before a function is called, which may change the objects it refers to."""
+        _ = self._model_fingerprints
+        _ = self._log_fingerprints
+        _ = self._setting_fingerprints
+
+    def list_protocols(self, log: Interactions) -> list[Protocol]:
         """Return the protocols that can be applied to a log: those in time need timestamps."""
-        return [one for one in self.protocols if log.timestamp is not None or not one.needs_time]
+        if log.timestamp is not None:
+            return list(self.protocols)
+        return [protocol for protocol in self.protocols if not protocol.needs_time]
 
-    def groups(self, log: Interactions) -> list[list[Protocol]]:
+    def group_protocols(self, log: Interactions) -> list[list[Protocol]]:
         """Return the protocols of a log in groups that share their splits and trained models."""
         groups: dict[str, list[Protocol]] = {}
-        for protocol in self.protocols_of(log):
+        for protocol in self.list_protocols(log):
             key = fingerprint([protocol.split_key, protocol.n_repeats])
             groups.setdefault(key, []).append(protocol)
         return list(groups.values())
 
-    def n_ranks(self) -> int:
+    def count_rankings(self) -> int:
         """Return the number of rankings of the whole study."""
-        return sum(
-            protocol.n_repeats * len(self.models)
-            for log in self.logs.values()
-            for protocol in self.protocols_of(log)
-        )
+        n_rankings = 0
+        for log in self.logs.values():
+            for protocol in self.list_protocols(log):
+                n_rankings += protocol.n_repeats * len(self.models)
+        return n_rankings
 
-    def key(self, log: str, protocol: Protocol, repeat: int, model: str) -> str:
+    def ranking_key(self, log: str, protocol: Protocol, repeat: int, model: str) -> str:
         """Return the key of one ranking."""
         fit = self.models[model]
         if not (isinstance(fit, Tuned) and fit.is_random):
             repeat = protocol.split_number(repeat)
-        return self._key(log, protocol, repeat, model, self._prints[0][model])
+        return self._hash_key(log, protocol, repeat, model, self._model_fingerprints[model])
 
     def validation_key(self, log: str, protocol: Protocol, repeat: int, model: str, number: int) -> str:
         """Return the key of the values of one setting on the validation part; every repeat shares them."""
-        setting = self._setting_prints[model, number]
-        return self._key(log, protocol, protocol.split_number(repeat), f"{model}, validation", setting)
+        repeat = protocol.split_number(repeat)
+        setting_fingerprint = self._setting_fingerprints[model, number]
+        return self._hash_key(log, protocol, repeat, f"{model}, validation", setting_fingerprint)
 
-    def _key(self, log: str, protocol: Protocol, repeat: int, model: str, print_of_model: str) -> str:
-        split, pool = fingerprint(protocol.split_key), fingerprint(protocol.candidates)
-        known = self._prints[1][log]
-        return sha256(__version__, known, split, pool, str(self.rng), str(repeat), model, print_of_model)
+    def _hash_key(self, log: str, protocol: Protocol, repeat: int, name: str, model_fingerprint: str) -> str:
+        """Return the hash of everything that determines a stored file."""
+        return sha256(
+            __version__,
+            self._log_fingerprints[log],
+            fingerprint(protocol.split_key),
+            fingerprint(protocol.candidates),
+            str(self.rng),
+            str(repeat),
+            name,
+            model_fingerprint,
+        )
 
 
-def run(plan: Plan, advance: Advance) -> Iterator[Ranked]:
-    """Yield ranks of every protocol and repeat, storing new ones; `advance(n)` counts those there."""
-    plan.read_functions()
+def run_plan(plan: Plan, advance: Advance) -> Iterator[RankedProtocol]:
+    """Yield the ranks of every protocol and repeat, and store new ones.
+
+    `advance(n)` is called with the number of rankings that were stored or found.
+    """
+    plan.compute_fingerprints()
     for log_name, log in plan.logs.items():
         cores: dict[int | None, Interactions] = {None: log}
-        for group in plan.groups(log):
+        for group in plan.group_protocols(log):
             first = group[0]
-            if first.k_core not in cores:
-                assert first.k_core is not None  # of None there always is one
+            if first.k_core is not None and first.k_core not in cores:
                 cores = {None: log, first.k_core: k_core(log, first.k_core)}
             for repeat, split in enumerate(first.splits(cores[first.k_core], plan.rng)):
                 for model in plan.models:
-                    Training(plan, log_name, repeat, split, model).rank_group(group, advance)
+                    training = Training(plan=plan, log=log_name, repeat=repeat, split=split, model=model)
+                    training.rank_group(group, advance)
                 for protocol in group:
-                    stored = {
-                        model: plan.store.read(plan.key(log_name, protocol, repeat, model), split)
-                        for model in plan.models
-                    }
-                    ranks = {model: ranked for model, (ranked, _) in stored.items()}
-                    warned = [text for _, about in stored.values() for text in about["warnings"]]
-                    tuning = {
-                        model: about["tuning"] for model, (_, about) in stored.items() if about["tuning"]
-                    }
-                    said = tuple(dict.fromkeys(warned))
-                    yield Ranked(log_name, protocol, repeat, split, ranks, said, tuning)
+                    yield _read_ranks(plan, log_name, protocol, repeat, split)
+
+
+def _read_ranks(plan: Plan, log: str, protocol: Protocol, repeat: int, split: Split) -> RankedProtocol:
+    """Return the stored ranks of all models on one repeat of a protocol."""
+    ranks = {}
+    tuning = {}
+    messages: list[str] = []
+    for model in plan.models:
+        key = plan.ranking_key(log, protocol, repeat, model)
+        ranks[model], description = plan.store.read(key, split)
+        messages.extend(description["warnings"])
+        if description["tuning"]:
+            tuning[model] = description["tuning"]
+    return RankedProtocol(
+        log=log,
+        protocol=protocol,
+        repeat=repeat,
+        split=split,
+        ranks=ranks,
+        warnings=tuple(dict.fromkeys(messages)),
+        tuning=tuning,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """One model on one split: what is trained, tried and ranked there."""
+    """One model on one split: its training, the choice of its setting, and its ranks."""
 
     plan: Plan
     log: str
@@ -148,135 +194,182 @@ class Training:
     model: str
 
     def rank_group(self, group: list[Protocol], advance: Advance) -> None:
-        """Store the ranks of the model under every protocol of the group that lacks them."""
-        plan = self.plan
-        keys = {plan.key(self.log, protocol, self.repeat, self.model): protocol for protocol in group}
-        missing = {key: protocol for key, protocol in keys.items() if not plan.store.file(key).exists()}
+        """Store the missing ranks of the model under every protocol of the group."""
+        store = self.plan.store
+        missing: dict[str, Protocol] = {}
+        for protocol in group:
+            key = self.plan.ranking_key(self.log, protocol, self.repeat, self.model)
+            if not store.file(key).exists():
+                missing[key] = protocol
         advance(len(group) - len(missing))
         if not missing:
             return
         try:
-            for key, protocol, scorer, tuning in self._trained(missing):
-                # Warnings are stored with the ranks, so that a resumed study reports them too.
-                with warnings.catch_warnings(record=True) as caught:
-                    warnings.simplefilter("always")
-                    ranked = self._ranked(scorer, self.split, protocol)
-                said = list(dict.fromkeys(str(one.message) for one in caught))
-                plan.store.write(key, ranked, self._about(protocol) | {"warnings": said, "tuning": tuning})
+            for trained in self._train(missing):
+                self._rank_and_store(trained)
                 advance(1)
         except SystemExit as error:
             raise InputError(f"model {self.model!r} ended the program (SystemExit: {error}).") from error
-        except Exception as error:  # a user's fit function may raise anything; it is passed on with its place
-            where = f"{group[0].split_label}, {group[0].core_label}"
+        except Exception as error:  # a user's fit function may raise anything; its context is added
+            split_and_filter = f"{group[0].split_label}, {group[0].core_label}"
             error.add_note(
-                f"in the study: model {self.model!r}, log {self.log!r}, {where}, repeat {self.repeat}. What "
-                "was ranked before is stored; run the study again to go on."
+                f"in the study: model {self.model!r}, log {self.log!r}, {split_and_filter}, repeat "
+                f"{self.repeat}. The rankings so far are stored; run the study again to go on."
             )
             raise
 
-    def _about(self, protocol: Protocol) -> dict[str, Any]:
-        """Return in words what a stored file holds."""
-        where = {
+    def _rank_and_store(self, trained: TrainedModel) -> None:
+        """Rank the test positives and store the ranks.
+
+        Warnings are stored with the ranks, so that a resumed study reports them too.
+        """
+        with warnings.catch_warnings(record=True) as caught_warnings:
+            warnings.simplefilter("always")
+            ranked = self._rank(trained.scorer, self.split, trained.protocol)
+        messages = dict.fromkeys(str(warning.message) for warning in caught_warnings)
+        description = self._describe(trained.protocol)
+        description["warnings"] = list(messages)
+        description["tuning"] = trained.tuning
+        self.plan.store.write(trained.key, ranked, description)
+
+    def _describe(self, protocol: Protocol) -> dict[str, object]:
+        """Return the readable description of a stored file."""
+        return {
             "log": self.log,
             "model": self.model,
             "protocol": protocol.label,
             "split": protocol.split_key,
+            "repeat": self.repeat,
+            "rng": self.plan.rng,
         }
-        return {**where, "repeat": self.repeat, "rng": self.plan.rng}
 
-    def _ranked(self, scorer: Any, split: Split, protocol: Protocol) -> RankedPositives:
-        pool, compute = protocol.candidates, self.plan.compute
-        return rank_positives(scorer, split, name=self.model, candidates=pool, compute=compute)
+    def _rank(self, scorer: object, split: Split, protocol: Protocol) -> RankedPositives:
+        """Return the ranks of the test positives of a split among the candidates of a protocol."""
+        return rank_positives(
+            scorer,
+            split,
+            name=self.model,
+            candidates=protocol.candidates,
+            compute=self.plan.compute,
+        )
 
-    def _trained(
-        self, missing: Mapping[str, Protocol]
-    ) -> Iterator[tuple[str, Protocol, Any, dict[str, Any] | None]]:
-        """Yield key, protocol, trained scorer, and what was chosen on the validation part, if anything."""
-        fit, train = self.plan.models[self.model], self.split.train
-        if isinstance(fit, Tuned) and fit.settings:
-            yield from self._searched(missing, fit)
-            return
-        scorer = fit.fit(train, self.split.validation) if isinstance(fit, Tuned) else fit(train)
+    def _train(self, missing: Mapping[str, Protocol]) -> Iterator[TrainedModel]:
+        """Yield the trained model of each protocol, given by key."""
+        fit = self.plan.models[self.model]
+        if isinstance(fit, Tuned):
+            if fit.settings:
+                yield from self._tune(missing, fit)
+                return
+            scorer = fit.fit(self.split.train, self.split.validation)
+        else:
+            scorer = fit(self.split.train)
         for key, protocol in missing.items():
-            yield key, protocol, scorer, None
+            yield TrainedModel(key=key, protocol=protocol, scorer=scorer, tuning=None)
 
-    def _searched(
-        self, missing: Mapping[str, Protocol], fit: Tuned
-    ) -> Iterator[tuple[str, Protocol, Any, dict[str, Any] | None]]:
+    def _tune(self, missing: Mapping[str, Protocol], fit: Tuned) -> Iterator[TrainedModel]:
         """Try settings on the validation part, each trained once, and yield the best one of each protocol."""
         numbers = fit.draw(self.plan.rng, self.log, self.model, self.repeat).tolist()
-        found: dict[str, list[FloatArray]] = {key: [] for key in missing}
-        kept: dict[int, Any] = {}
+        values_by_key: dict[str, list[FloatArray]] = {key: [] for key in missing}
+        scorers: dict[int, object] = {}  # of the settings that are best so far for some protocol
         for number in numbers:
             for key, protocol in missing.items():
-                found[key].append(self._validated(protocol, fit, number, kept))
-            best = {numbers[int(np.argmax([np.nanmean(one) for one in values]))] for values in found.values()}
-            kept = {place: scorer for place, scorer in kept.items() if place in best}
+                values_by_key[key].append(self._validate_setting(protocol, fit, number, scorers))
+            best_numbers = {numbers[_argmax_of_means(values)] for values in values_by_key.values()}
+            scorers = {number: scorer for number, scorer in scorers.items() if number in best_numbers}
+        seed = zlib.crc32(f"{self.plan.rng} {self.log}".encode())
         for key, protocol in missing.items():
-            choice = Choice.among(numbers, found[key], zlib.crc32(f"{self.plan.rng} {self.log}".encode()))
-            if choice.setting not in kept:
-                kept[choice.setting] = fit.with_setting(choice.setting)(self.split.train)
-            about = asdict(choice) | {"setting": described(fit.settings[choice.setting])}
-            about |= {"metric": fit.metric, "n_settings": len(fit.settings)}
-            yield key, protocol, kept[choice.setting], about
+            choice = Choice.from_values(numbers, values_by_key[key], seed)
+            if choice.setting not in scorers:
+                scorers[choice.setting] = fit.with_setting(choice.setting)(self.split.train)
+            tuning = {
+                **asdict(choice),
+                "setting": format_setting(fit.settings[choice.setting]),
+                "metric": fit.metric,
+                "n_settings": len(fit.settings),
+            }
+            yield TrainedModel(key=key, protocol=protocol, scorer=scorers[choice.setting], tuning=tuning)
 
-    def _validated(self, protocol: Protocol, fit: Tuned, number: int, kept: dict[int, Any]) -> FloatArray:
-        """Return the validation metric of each user under a setting, stored or computed and stored."""
-        store, split = self.plan.store, self.split
+    def _validate_setting(
+        self, protocol: Protocol, fit: Tuned, number: int, scorers: dict[int, object]
+    ) -> FloatArray:
+        """Return the validation metric of each user under a setting, stored or computed and stored.
+
+        The scorer of the setting is taken from `scorers`, or trained and added to them.
+        """
+        store = self.plan.store
+        split = self.split
         key = self.plan.validation_key(self.log, protocol, self.repeat, self.model, number)
         if not store.file(key).exists():
             if split.validation is None:
                 raise InputError("a tuned recommender needs a validation part, and this split has none.")
-            if number not in kept:
-                kept[number] = fit.with_setting(number)(split.train)
-            inner = Split(split.train, split.validation, description="validation", seen=split.seen)
+            if number not in scorers:
+                scorers[number] = fit.with_setting(number)(split.train)
+            validation_split = Split(split.train, split.validation, description="validation", seen=split.seen)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the test part says the same, and is reported
-                ranked = self._ranked(kept[number], inner, protocol)
-            about = self._about(protocol) | {"setting": described(fit.settings[number])}
-            store.write(key, fit.judge.user_values(ranked), about)
+                warnings.simplefilter("ignore")  # the test part gives the same warnings, which are reported
+                ranked = self._rank(scorers[number], validation_split, protocol)
+            description = self._describe(protocol)
+            description["setting"] = format_setting(fit.settings[number])
+            store.write(key, fit.judge.user_values(ranked), description)
         return store.read_values(key)
 
 
+def _argmax_of_means(values: Sequence[FloatArray]) -> int:
+    """Return the index of the setting with the largest mean over users with a value."""
+    return int(np.argmax([np.nanmean(user_values) for user_values in values]))
+
+
 def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
-    """Raise `InputError` unless the arguments of a study are what it needs."""
+    """Raise `InputError` for arguments that a study cannot use."""
     check_models(models, "models", "fit function")
     check_models(logs, "logs", "Interactions")
-    wrong = [name for name, fit in models.items() if not (callable(fit) or isinstance(fit, Tuned))]
-    if wrong:
+    not_callable = []
+    for name, fit in models.items():
+        if not callable(fit) and not isinstance(fit, Tuned):
+            not_callable.append(name)
+    if not_callable:
         raise InputError(
             f"models must be functions that take training interactions and return a scorer; "
-            f"{', '.join(map(repr, wrong))} cannot be called."
+            f"{', '.join(map(repr, not_callable))} cannot be called."
         )
     if len(models) < 2:
-        raise InputError("an order needs at least two models.")
-    wrong = [name for name, log in logs.items() if not isinstance(log, Interactions)]
-    if wrong:
         raise InputError(
-            f"logs must be Interactions; {', '.join(map(repr, wrong))}: use Interactions.from_frame."
+            f"models must contain at least two models to compare; got {len(models)}. Add a model."
         )
-    if not protocols or not all(isinstance(one, Protocol) for one in protocols):
+    not_logs = [name for name, log in logs.items() if not isinstance(log, Interactions)]
+    if not_logs:
+        raise InputError(
+            f"logs must be Interactions; {', '.join(map(repr, not_logs))}: use Interactions.from_frame."
+        )
+    _check_protocols(protocols)
+    tuned_models = [fit for fit in models.values() if isinstance(fit, Tuned)]
+    _check_tuning(tuned_models, protocols)
+    check_positive_int("rng", rng, minimum=0)  # a number, so that a study can be resumed with the same splits
+
+
+def _check_protocols(protocols: Any) -> None:
+    """Raise `InputError` unless `protocols` are protocols with different labels."""
+    if not protocols or not all(isinstance(protocol, Protocol) for protocol in protocols):
         raise InputError("protocols must be a list of Protocol, for example protocols.grid().")
-    labels = [one.label for one in protocols]
-    repeated = sorted({label for place, label in enumerate(labels) if label in labels[:place]})
-    if repeated:
+    counts = Counter(protocol.label for protocol in protocols)
+    repeated_labels = sorted(label for label, count in counts.items() if count > 1)
+    if repeated_labels:
         raise InputError(
-            f"protocols repeat {'; '.join(repeated)}. Tables could not tell them apart; run two studies, or "
-            "set candidates_name."
+            f"protocols repeat {'; '.join(repeated_labels)}. Tables could not distinguish them; run two "
+            "studies, or set candidates_name."
         )
-    _check_tuning([fit for fit in models.values() if isinstance(fit, Tuned)], protocols)
-    check_positive_int("rng", rng, minimum=0)  # an interrupted study goes on with the same splits
 
 
-def _check_tuning(tuned: Sequence[Tuned], protocols: Sequence[Protocol]) -> None:
-    without = [one.label for one in protocols if not one.has_validation]
-    if tuned and without:
+def _check_tuning(tuned_models: Sequence[Tuned], protocols: Sequence[Protocol]) -> None:
+    """Raise `InputError` for tuned models without a validation part, and for repeats without an effect."""
+    without_validation = [protocol.label for protocol in protocols if not protocol.has_validation]
+    if tuned_models and without_validation:
         raise InputError(
-            f"a tuned recommender needs a validation part; there is none in {'; '.join(without)}."
+            f"a tuned recommender needs a validation part; there is none in {'; '.join(without_validation)}."
         )
-    if any(one.needs_time and one.n_repeats > 1 for one in protocols) and not any(
-        one.is_random for one in tuned
-    ):
+    has_random_settings = any(fit.is_random for fit in tuned_models)
+    repeats_in_time = any(protocol.needs_time and protocol.n_repeats > 1 for protocol in protocols)
+    if repeats_in_time and not has_random_settings:
         raise InputError(
             "n_repeats has no effect in temporal order, where only the draw of settings differs; use 1, or a "
             "Tuned recommender with a budget below its number of settings."

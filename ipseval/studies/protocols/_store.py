@@ -1,4 +1,4 @@
-"""The files of a study: ranks and values, keyed by the content of what they come from."""
+"""Files of a study: ranks and values, keyed by a fingerprint of the inputs they were computed from."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,145 +23,199 @@ from ipseval.ranking import RankedPositives
 from ipseval.utils.artefacts import array_digest, remove_leftovers, sha256, writable
 from ipseval.utils.codec import load, save
 from ipseval.utils.ids import among, same_ids
-from ipseval.utils.types import FloatArray
+from ipseval.utils.types import AnyArray, FloatArray
 
-# Whose objects are data, to be read by content.
-_DATA = ("builtins", "collections", "functools", "numpy", "pandas")
+DATA_LIBRARIES = ("builtins", "collections", "functools", "numpy", "pandas")  # objects read by content
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 ADVICE = "Delete it and run `study(…)` or `ipseval study` again."
 
 
-def fingerprint(value: Any) -> str:
-    """Return a text that is the same for the same content, or raise `InputError` where it cannot be read."""
-    # Functions count with their source, defaults, captured variables and, followed in turn, what they name in
-    # their module: functions, classes and data. `functools.partial` counts with its arguments. Libraries
-    # count with their version; other objects with their class and attributes.
-    return _Reader().read(value)
+def fingerprint(value: object) -> str:
+    """Return a text that is the same for the same content, or raise `InputError` where it cannot be read.
+
+    Functions count with their source, defaults, captured variables and, recursively, the names in their
+    module that they refer to: functions, classes and data. `functools.partial` counts with its arguments.
+    Libraries count with their version; other objects with their class and attributes.
+    """
+    return _FingerprintReader().read(value)
 
 
-def log_fingerprint(log: Interactions) -> str:
+def fingerprint_log(log: Interactions) -> str:
     """Return a hash of the pairs, ids, values and times of a log, in row order."""
     arrays = (log.user, log.item, log.user_ids, log.item_ids, log.value, log.timestamp)
-    return sha256(*("none" if array is None else array_digest(array) for array in arrays))
+    digests = []
+    for array in arrays:
+        if array is None:
+            digests.append("none")
+        else:
+            digests.append(array_digest(array))
+    return sha256(*digests)
 
 
-class _Reader:
-    """Reads values; a function that is met again, as in a circle of calls, counts by its name."""
+class _FingerprintReader:
+    """Turn values into texts; a function that is read again, as in a circle of calls, counts by its name."""
 
     def __init__(self) -> None:
-        self._met: set[int] = set()
+        self._visited: set[int] = set()  # identities of functions and classes
 
-    def read(self, value: Any) -> str:
+    def read(self, value: object) -> str:
+        """Return the text of any value."""
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
             return f"{type(value).__name__}:{value!r}"
-        if isinstance(value, np.ndarray):
-            if value.dtype.hasobject:
-                return f"array({value.shape},{self.read(value.ravel().tolist())})"
-            return f"array({array_digest(value)})"
-        if isinstance(value, np.random.Generator):
-            return f"Generator:{value.bit_generator.state!r}"
-        if hasattr(value, "to_pandas"):
+        if hasattr(value, "to_pandas") and not isinstance(value, np.ndarray):
             value = value.to_pandas()
-        if isinstance(value, (pd.Series, pd.Index)):
-            value = value.to_frame().reset_index()
-        if isinstance(value, pd.DataFrame):
-            return f"frame{self.read({name: value[name].to_numpy() for name in value.columns})}"
-        if isinstance(value, Mapping):
-            pairs = (f"{self.read(key)}={self.read(one)}" for key, one in value.items())
-            return f"{{{','.join(sorted(pairs))}}}"
-        if isinstance(value, (list, tuple)):
-            return f"[{','.join(map(self.read, value))}]"
-        if isinstance(value, (set, frozenset)):
-            return f"set[{','.join(sorted(map(self.read, value)))}]"
-        if isinstance(value, functools.partial):
-            return f"partial({self.read([value.func, value.args, value.keywords])})"
+        for kinds, read in self._readers():
+            if isinstance(value, kinds):
+                return read(value)
         if inspect.ismethod(value):
             return f"method({self.read([value.__func__, value.__self__])})"
         if inspect.isfunction(value):
-            return self._function(value)
+            return self._read_function(value)
         if isinstance(value, type):
-            return self._class(value)
-        return _name(value) if inspect.isbuiltin(value) else self._object(value)
+            return self._read_class(value)
+        if inspect.isbuiltin(value):
+            return _qualified_name(value)
+        return self._read_object(value)
 
-    def _function(self, function: Any) -> str:
-        if id(function) in self._met:
-            return f"again {_name(function)}"
-        self._met.add(id(function))
+    def _readers(self) -> list[tuple[tuple[type, ...], Callable[[Any], str]]]:
+        """Return the methods that read instances of types."""
+        return [
+            ((np.ndarray,), self._read_array),
+            ((np.random.Generator,), self._read_generator),
+            ((pd.Series, pd.Index, pd.DataFrame), self._read_frame),
+            ((Mapping,), self._read_mapping),
+            ((list, tuple), self._read_sequence),
+            ((set, frozenset), self._read_set),
+            ((functools.partial,), self._read_partial),
+        ]
+
+    def _read_array(self, array: AnyArray) -> str:
+        if array.dtype.hasobject:
+            return f"array({array.shape},{self.read(array.ravel().tolist())})"
+        return f"array({array_digest(array)})"
+
+    def _read_generator(self, generator: np.random.Generator) -> str:
+        return f"Generator:{generator.bit_generator.state!r}"
+
+    def _read_frame(self, frame: pd.DataFrame | pd.Series | pd.Index) -> str:
+        if not isinstance(frame, pd.DataFrame):
+            frame = frame.to_frame().reset_index()
+        return f"frame{self.read({name: frame[name].to_numpy() for name in frame.columns})}"
+
+    def _read_mapping(self, mapping: Mapping[object, object]) -> str:
+        pairs = [f"{self.read(key)}={self.read(value)}" for key, value in mapping.items()]
+        return f"{{{','.join(sorted(pairs))}}}"
+
+    def _read_sequence(self, sequence: Sequence[object]) -> str:
+        return f"[{','.join(map(self.read, sequence))}]"
+
+    def _read_set(self, members: Iterable[object]) -> str:
+        return f"set[{','.join(sorted(map(self.read, members)))}]"
+
+    def _read_partial(self, partial: functools.partial[Any]) -> str:
+        return f"partial({self.read([partial.func, partial.args, partial.keywords])})"
+
+    def _read_function(self, function: FunctionType) -> str:
+        """Return the text of a function: its source, defaults, captured variables and references."""
+        if id(function) in self._visited:
+            return f"again {_qualified_name(function)}"
+        self._visited.add(id(function))
         code = function.__code__
         try:
             source = inspect.getsource(function)
-        except (OSError, TypeError):  # typed at a prompt, or compiled: the byte code is what there is
-            source = f"{code.co_code!r}{code.co_names!r}{_ADDRESS.sub('', repr(code.co_consts))}"
+        except (OSError, TypeError):  # typed at a prompt, or compiled: only the byte code is available
+            constants = _ADDRESS.sub("", repr(code.co_consts))
+            source = f"{code.co_code!r}{code.co_names!r}{constants}"
         captured = {}
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             captured[name] = cell.cell_contents
-        named = _names(code)
-        followed = {
-            name: self._followed(function.__globals__[name], named)
-            for name in sorted(named & function.__globals__.keys())
-        }
-        given = self.read([function.__defaults__, function.__kwdefaults__, captured, followed])
-        return f"function({sha256(_name(function), source, given)})"
+        outer_names = _list_outer_names(code)
+        references = {}
+        for name in sorted(outer_names & function.__globals__.keys()):
+            references[name] = self._read_reference(function.__globals__[name], outer_names)
+        inputs = self.read([function.__defaults__, function.__kwdefaults__, captured, references])
+        return f"function({sha256(_qualified_name(function), source, inputs)})"
 
-    def _followed(self, value: Any, named: set[str]) -> str:
-        """Return the text of what a function names in its module; what cannot be read counts by its type."""
+    def _read_reference(self, value: object, outer_names: set[str]) -> str:
+        """Return the text of an object that a function refers to; unreadable objects count by their type."""
         if inspect.ismodule(value):
-            if library := _library(value.__name__):
-                return library
-            inside = sorted(named & vars(value).keys())
-            return self.read({name: self._followed(vars(value)[name], set()) for name in inside})
+            return self._read_module(value, outer_names)
         is_code = isinstance(value, type) or inspect.isroutine(value)
-        own = value if is_code else type(value)
-        module = getattr(own, "__module__", None) or "builtins"
-        if module.partition(".")[0] not in _DATA and (library := _library(module)):
-            shown = getattr(own, "__qualname__", own) if is_code else repr(value)
-            return f"{library} {_ADDRESS.sub('', str(shown))}"
+        definition = value if is_code else type(value)
+        module = getattr(definition, "__module__", None) or "builtins"
+        library = _describe_library(module)
+        if library and module.partition(".")[0] not in DATA_LIBRARIES:
+            text = getattr(definition, "__qualname__", definition) if is_code else repr(value)
+            return f"{library} {_ADDRESS.sub('', str(text))}"
         try:
             return self.read(value)
         except (InputError, RecursionError):
-            return f"unread {_name(type(value))}"
+            return f"unread {_qualified_name(type(value))}"
 
-    def _class(self, kind: type) -> str:
-        if _library(kind.__module__) or id(kind) in self._met:
-            return _name(kind)
-        self._met.add(id(kind))
-        parts = [getattr(one, "__func__", one) for _, one in sorted(vars(kind).items())]
-        return f"{_name(kind)}{self.read([one for one in parts if inspect.isfunction(one)])}"
+    def _read_module(self, module: ModuleType, outer_names: set[str]) -> str:
+        """Return the version of a library, or the text of the used names of another module."""
+        library = _describe_library(module.__name__)
+        if library:
+            return library
+        references = {}
+        for name in sorted(outer_names & vars(module).keys()):
+            references[name] = self._read_reference(vars(module)[name], set())
+        return self.read(references)
 
-    def _object(self, value: Any) -> str:
-        kind = self._class(type(value))
+    def _read_class(self, kind: type) -> str:
+        """Return the text of a class: its name, and its functions unless it belongs to a library."""
+        if _describe_library(kind.__module__) or id(kind) in self._visited:
+            return _qualified_name(kind)
+        self._visited.add(id(kind))
+        functions = []
+        for _, member in sorted(vars(kind).items()):
+            function = getattr(member, "__func__", member)
+            if inspect.isfunction(function):
+                functions.append(function)
+        return f"{_qualified_name(kind)}{self.read(functions)}"
+
+    def _read_object(self, value: object) -> str:
+        """Return the text of another object: its class and attributes."""
+        kind = self._read_class(type(value))
         if is_dataclass(value):
-            return f"{kind}{self.read({field.name: getattr(value, field.name) for field in fields(value)})}"
+            attributes = {field.name: getattr(value, field.name) for field in fields(value)}
+            return f"{kind}{self.read(attributes)}"
         if hasattr(value, "__dict__"):
             return f"{kind}{self.read(vars(value))}"
-        shown = repr(value)
-        if _ADDRESS.search(shown):
+        text = repr(value)
+        if _ADDRESS.search(text):
             raise InputError(
-                f"{shown} cannot be told apart from another {type(value).__name__}, so a stored result could "
-                "be mistaken for it. Pass a function, a functools.partial or a dataclass."
+                f"{text} cannot be distinguished from another {type(value).__name__}, so a stored result "
+                "could be mistaken for it. Pass a function, a functools.partial or a dataclass."
             )
-        return f"{kind}:{shown}"
+        return f"{kind}:{text}"
 
 
-def _names(code: Any) -> set[str]:
+def _list_outer_names(code: CodeType) -> set[str]:
     """Return the names that a function, and the functions inside of it, look up outside of themselves."""
-    inner = [one for one in code.co_consts if inspect.iscode(one)]
-    return set(code.co_names).union(*map(_names, inner))
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if inspect.iscode(constant):
+            names |= _list_outer_names(constant)
+    return names
 
 
-def _library(module: str) -> str:
+def _describe_library(module: str) -> str:
     """Return name and version of the library that a module belongs to; empty for the caller's own code."""
-    top = module.partition(".")[0]
-    loaded = sys.modules.get(top)
-    if top in sys.stdlib_module_names:
-        return top
-    file = str(getattr(loaded, "__file__", "") or "")
-    if top == "ipseval" or {"site-packages", "dist-packages"} & set(Path(file).parts):
-        return f"{top} {getattr(loaded, '__version__', '')}"
+    top_level_name = module.partition(".")[0]
+    if top_level_name in sys.stdlib_module_names:
+        return top_level_name
+    package = sys.modules.get(top_level_name)
+    file = str(getattr(package, "__file__", "") or "")
+    folders = Path(file).parts
+    is_installed = "site-packages" in folders or "dist-packages" in folders
+    if top_level_name == "ipseval" or is_installed:
+        return f"{top_level_name} {getattr(package, '__version__', '')}"
     return ""
 
 
-def _name(value: Any) -> str:
+def _qualified_name(value: Any) -> str:
+    """Return the module and the qualified name of a function or class."""
     return f"{value.__module__}.{value.__qualname__}"
 
 
@@ -171,8 +226,8 @@ class Store:
     folder: Path
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> Store:
-        """Return the store in `path`, which is made if needed; leftovers of killed processes are removed."""
+    def from_path(cls, path: str | os.PathLike[str]) -> Store:
+        """Return the store in `path`, created if needed; leftovers of killed processes are removed."""
         folder = writable(Path(path) / "ranks" / "any").parent
         remove_leftovers(folder)
         return cls(folder)
@@ -181,25 +236,31 @@ class Store:
         """Return where the ranks of `key` are, or would be."""
         return self.folder / f"{key}.npz"
 
-    def write(self, key: str, found: RankedPositives | FloatArray, about: dict[str, Any]) -> None:
-        """Store ranks or values of users, whole or not at all; `about` says in words what they are."""
-        save(self.file(key), found, **about)
+    def write(self, key: str, data: RankedPositives | FloatArray, description: Mapping[str, object]) -> None:
+        """Store ranks or values of users, completely or not at all, with a readable description."""
+        save(self.file(key), data, **description)
 
     def read(self, key: str, split: Split) -> tuple[RankedPositives, dict[str, Any]]:
-        """Return stored ranks of a split and what was said of them; an error when they are of others."""
-        ranked, about = load(self.file(key), RankedPositives, ADVICE)
-        known = same_ids(ranked, split)
-        if known:
-            pair_key = ranked.user * np.int64(split.n_items) + ranked.item
-            known = pair_key.size == len(split.test) - ranked.n_not_candidates
-            known = known and bool(among(pair_key, split.test.pair_key).all())
-        if not known:
+        """Return stored ranks of a split and their description; an error when they are of another split."""
+        ranked, description = load(self.file(key), RankedPositives, ADVICE)
+        if not _are_ranks_of(ranked, split):
             raise InputError(
-                f"{self.file(key)} ranks other positives than this split holds: it was made by another "
-                "version. Delete it, or give the study another folder."
+                f"{self.file(key)} contains ranks of other positives than this split: it was written by "
+                "another version. Delete it, or give the study another folder."
             )
-        return ranked, about
+        return ranked, description
 
     def read_values(self, key: str) -> FloatArray:
         """Return the stored validation metric of each user."""
-        return np.asarray(load(self.file(key), np.ndarray, ADVICE)[0], dtype=np.float64)
+        values, _ = load(self.file(key), np.ndarray, ADVICE)
+        return np.asarray(values, dtype=np.float64)
+
+
+def _are_ranks_of(ranked: RankedPositives, split: Split) -> bool:
+    """Return whether ranked positives are the test positives of a split that are candidates."""
+    if not same_ids(ranked, split):
+        return False
+    pair_key = ranked.user * np.int64(split.n_items) + ranked.item
+    if pair_key.size != len(split.test) - ranked.n_not_candidates:
+        return False
+    return bool(among(pair_key, split.test.pair_key).all())

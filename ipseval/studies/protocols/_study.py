@@ -1,4 +1,4 @@
-"""study(): models, logs and protocols in, or a TOML file; how far the protocol changes the order out."""
+"""study(): the effect of evaluation protocols on the ranking of recommenders, from Python or a TOML file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import pandas as pd
 
@@ -21,10 +21,16 @@ from ipseval.errors import DataWarning, InputError
 from ipseval.estimators.labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
 from ipseval.metrics.sampled.sampled_metric import requested_metrics
 from ipseval.ranking import SampledCandidates
-from ipseval.studies.protocols._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
+from ipseval.studies.protocols._evaluate import (
+    FRAME_COLUMNS,
+    Options,
+    ProtocolEvaluation,
+    Result,
+    evaluate_protocol,
+)
 from ipseval.studies.protocols._protocol import Protocol, Tuned, grid
 from ipseval.studies.protocols._result import ProtocolStudy
-from ipseval.studies.protocols._run import FitFunction, Plan, Ranked, check_inputs, run
+from ipseval.studies.protocols._run import FitFunction, Plan, RankedProtocol, check_inputs, run_plan
 from ipseval.studies.protocols._store import Store
 from ipseval.utils.artefacts import check_is_file, reading, writable
 from ipseval.utils.border import fits
@@ -32,12 +38,24 @@ from ipseval.utils.checks import as_list, check_fraction, check_positive_int, ex
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
 
 SETTING_COLUMNS = (
-    *("log", "split", "k_core", "candidates", "model", "repeat", "setting", "metric", "value", "std_error"),
-    *("n_tried", "n_settings", "chosen_share"),
+    "log",
+    "split",
+    "k_core",
+    "candidates",
+    "model",
+    "repeat",
+    "setting",
+    "metric",
+    "value",
+    "std_error",
+    "n_tried",
+    "n_settings",
+    "chosen_share",
 )
-# What each entry must be.
-_TOP = {"path": str, "logs": dict, "models": dict, "protocols": dict, "study": dict}
-_STUDY: dict[str, Any] = {
+TomlTable: TypeAlias = dict[str, Any]
+# Types of the entries of a TOML file.
+_TOP_LEVEL_ENTRIES = {"path": str, "logs": dict, "models": dict, "protocols": dict, "study": dict}
+_STUDY_ENTRIES: dict[str, object] = {
     "metrics": str | list[str],
     "estimators": str | list[str],
     "gammas": list[float],
@@ -46,7 +64,7 @@ _STUDY: dict[str, Any] = {
     "n_resamples": int,
     "rng": int,
 }
-_PROTOCOLS: dict[str, Any] = {
+_PROTOCOLS_ENTRIES: dict[str, object] = {
     "order": list[str],
     "holdout": list[str],
     "k_core": list[int],
@@ -56,9 +74,30 @@ _PROTOCOLS: dict[str, Any] = {
     "validation_fraction": float,
     "n_validation": int,
 }
-_READ = ("user", "item", "value", "timestamp", "clicked", "ignore", "duplicates", "missing", "units")
-_LOG = {"file": str, "threshold": float, **dict.fromkeys(_READ, str)}
-_MODEL = {"function": str, "options": dict}
+_LOG_ENTRIES = {
+    "file": str,
+    "threshold": float,
+    "user": str,
+    "item": str,
+    "value": str,
+    "timestamp": str,
+    "clicked": str,
+    "ignore": str,
+    "duplicates": str,
+    "missing": str,
+    "units": str,
+}
+_MODEL_ENTRIES = {"function": str, "options": dict}
+
+
+@dataclass(frozen=True, eq=False)
+class _StudyTables:
+    """Results of all protocols, with the rows and notes of a study."""
+
+    results: list[Result]
+    rows: list[tuple[object, ...]]
+    notes: list[str]
+    settings: list[dict[str, object]]
 
 
 def study(
@@ -77,49 +116,61 @@ def study(
     progress: bool | None = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> ProtocolStudy:
-    """Return how far the order of recommenders changes with the way they are evaluated.
+    """Compare the ranking of recommenders between evaluation protocols.
 
     Every model is trained once per log, filter and split, and ranked once per choice of candidates; metrics,
-    estimators and γ are computed from the stored ranks. Each ranking is a file in `path`, written
-    whole or not at all: a study that was interrupted, at any moment, goes on where it stopped and gives the
-    same tables, bit for bit, provided that the fit functions give the same scorer for the same training data.
+    estimators and γ are computed from the stored ranks. Each ranking is a file in `path`, written completely
+    or not at all. An interrupted study therefore continues where it stopped and gives the same tables, bit
+    for bit, provided that the fit functions give the same scorer for the same training data.
 
     Parameters
     ----------
     models : mapping
         Name → fit function: takes training `Interactions`, returns a scorer (see `rank_positives`); or
-        `Tuned`, whose settings are chosen on the validation part of every split and protocol. The
-        stored ranks are found again by the version of this library and by the source of the function, its
-        defaults, what it captured, the arguments of a `functools.partial`, and what it names in its module:
-        your functions, classes and data are followed, other libraries count by their version. What it
-        reads from files or the environment is not seen: after a change there use another name or folder.
+        `Tuned`, whose settings are chosen on the validation part of every split and protocol. The stored
+        ranks are found again by the version of this library and by the source of the function, its defaults,
+        captured variables, the arguments of a `functools.partial`, and the names in its module that it refers
+        to: your functions, classes and data are followed, other libraries count by their version. Files and
+        environment variables that it reads are not included: after a change there use another name or folder.
     logs : mapping
         Name → `Interactions`. Protocols in time are left out, with a warning, for a log without timestamps.
     protocols : list of Protocol, optional
         Default: `grid()`, the four splits of Zhao et al. over the 5-core and the full catalogue.
-    path : path
-        Folder for the ranks; made if needed.
+    path : str or path
+        Folder for the ranks; created if needed.
     metrics, estimators : labels
         As in `evaluate`.
-    gammas : floats
+    gammas : iterable of float, default (0.0, 1.0)
         Exponents of the power-law propensity P_i ∝ (n*_i)^((γ+1)/2) for the weighted estimators, n* counted
         in the training part. Positives of items with n* = 0 are then left out everywhere.
-    k : ints, optional
-        Of OR@k; see `order_agreement`.
-    confidence_level, n_resamples
-        Of the intervals, from a bootstrap over users of the trained and ranked models: what another training
-        set would have given is not in them.
-    rng : int
-        Seed of the random splits and of the bootstrap. A number, as a study goes on with the same splits.
+    k : iterable of int, optional
+        The k of OR@k; see `order_agreement`.
+    confidence_level, n_resamples : float and int, default 0.95 and 1000
+        Level of the intervals, and resamples of a bootstrap over users of the trained and ranked models. The
+        uncertainty from other training sets is not included.
+    rng : int, default 0
+        Seed of the random splits and of the bootstrap. It is a number, so that a study can be resumed with
+        the same splits.
     progress : bool, optional
         Show a progress bar; default: when the error stream is a terminal.
     compute : ComputeOptions
         As in `rank_positives`.
 
+    Returns
+    -------
+    ProtocolStudy
+        Estimates of every protocol, and the agreement of their rankings.
+
     Raises
     ------
     InputError, UnknownNameError
-        For input that cannot be used. An error of a fit function passes through, with a note that says where.
+        For input that cannot be used. An error of a fit function is raised with a note of the model, log and
+        split.
+
+    See Also
+    --------
+    grid : Combine the options of protocols.
+    run_config : Run the study that a TOML file describes.
 
     References
     ----------
@@ -128,103 +179,126 @@ def study(
     """
     protocols = grid() if protocols is None else list(protocols)
     check_inputs(models, logs, protocols, rng)
-    options = _options(metrics, estimators, gammas, n_resamples, rng)
+    options = _check_options(metrics, estimators, gammas, n_resamples, rng)
     check_fraction("confidence_level", confidence_level)
-    plan = Plan(models, logs, protocols, rng, Store.at(path), check_compute(compute))
-    left_out = _without_time(plan)
-    for text in left_out:
+    plan = Plan(
+        models=models,
+        logs=logs,
+        protocols=protocols,
+        rng=rng,
+        store=Store.from_path(path),
+        compute=check_compute(compute),
+    )
+    omissions = _describe_omitted_protocols(plan)
+    for text in omissions:
         warn_user(text, DataWarning)
-    total = plan.n_ranks()
-    if not total:
+    if not plan.count_rankings():
         raise InputError("no protocol can be applied to any log: all need timestamps, and no log has them.")
-    results, rows, notes, settings = _evaluate_all(plan, options, total, progress)
+    tables = _evaluate_all(plan, options, progress)
     return ProtocolStudy(
-        pd.DataFrame(rows, columns=list(FRAME_COLUMNS)),
-        tuple(results),
-        tuple(models),
-        (*left_out, *notes),
-        confidence_level,
-        None if k is None else tuple(k),
-        pd.DataFrame(settings, columns=list(SETTING_COLUMNS)),
+        frame=pd.DataFrame(tables.rows, columns=list(FRAME_COLUMNS)),
+        results=tuple(tables.results),
+        models=tuple(models),
+        notes=(*omissions, *tables.notes),
+        confidence_level=confidence_level,
+        k=None if k is None else tuple(k),
+        settings=pd.DataFrame(tables.settings, columns=list(SETTING_COLUMNS)),
     )
 
 
-def _evaluate_all(
-    plan: Plan, options: Options, total: int, progress: bool | None
-) -> tuple[list[Result], list[Any], list[str], list[dict[str, Any]]]:
+def _evaluate_all(plan: Plan, options: Options, progress: bool | None) -> _StudyTables:
     """Return results, rows and notes of all protocols, in the order of logs and protocols, and settings."""
-    found, settings = {}, []
-    waiting: dict[tuple[str, str], list[Ranked]] = {}
+    evaluations: dict[tuple[str, str], ProtocolEvaluation] = {}
+    settings = []
+    pending: dict[tuple[str, str], list[RankedProtocol]] = {}
     disable = None if progress is None else not progress
-    with quiet_tqdm()(total=total, desc="study", unit="ranking", disable=disable) as bar:
-        for ranked in run(plan, bar.update):
+    n_rankings = plan.count_rankings()
+    with quiet_tqdm()(total=n_rankings, desc="study", unit="ranking", disable=disable) as bar:
+        for ranked in run_plan(plan, bar.update):
             key = (ranked.log, ranked.protocol.label)
-            repeats = waiting.setdefault(key, [])
+            repeats = pending.setdefault(key, [])
             repeats.append(ranked)
-            settings += _settings(ranked)
+            settings.extend(_list_settings(ranked))
             if len(repeats) == ranked.protocol.n_repeats:
-                found[key] = evaluate_protocol(waiting.pop(key), plan.logs[ranked.log], options)
-    parts = [
-        found[name, protocol.label] for name, log in plan.logs.items() for protocol in plan.protocols_of(log)
-    ]
-    places: dict[str, list[str]] = {}
-    for text, where in (note for part in parts for note in part[2]):
-        places.setdefault(text, []).append(where)
-    return (
-        [result for part in parts for result in part[0]],
-        [row for part in parts for row in part[1]],
-        [f"{', '.join(dict.fromkeys(where))}: {text}" for text, where in places.items()],
-        settings,
-    )
+                evaluations[key] = evaluate_protocol(pending.pop(key), plan.logs[ranked.log], options)
+    ordered: list[ProtocolEvaluation] = []
+    for name, log in plan.logs.items():
+        ordered.extend(evaluations[name, protocol.label] for protocol in plan.list_protocols(log))
+    results = []
+    rows = []
+    for evaluation in ordered:
+        results.extend(evaluation.results)
+        rows.extend(evaluation.rows)
+    return _StudyTables(results=results, rows=rows, notes=_merge_notes(ordered), settings=settings)
 
 
-def _settings(ranked: Ranked) -> list[dict[str, Any]]:
+def _merge_notes(evaluations: Iterable[ProtocolEvaluation]) -> list[str]:
+    """Return each warning once, with the logs and splits that it concerns."""
+    subjects_by_text: dict[str, list[str]] = {}
+    for evaluation in evaluations:
+        for text in evaluation.warnings:
+            subjects_by_text.setdefault(text, []).append(evaluation.subject)
+    notes = []
+    for text, subjects in subjects_by_text.items():
+        notes.append(f"{', '.join(dict.fromkeys(subjects))}: {text}")
+    return notes
+
+
+def _list_settings(ranked: RankedProtocol) -> list[dict[str, object]]:
     """Return the rows of the settings that were chosen for one repeat of a protocol."""
-    one = ranked.protocol
-    where = {"log": ranked.log, "split": one.split_label, "k_core": one.core_label}
-    where |= {"candidates": one.candidates_label}
-    return [
-        {**where, "model": model, "repeat": ranked.repeat, **chosen}
-        for model, chosen in ranked.tuning.items()
-    ]
+    protocol = ranked.protocol
+    rows = []
+    for model, tuning in ranked.tuning.items():
+        row = {
+            "log": ranked.log,
+            "split": protocol.split_label,
+            "k_core": protocol.core_label,
+            "candidates": protocol.candidates_label,
+            "model": model,
+            "repeat": ranked.repeat,
+        }
+        rows.append({**row, **tuning})
+    return rows
 
 
-def _options(
+def _check_options(
     metrics: Iterable[str],
     estimators: Iterable[str],
     gammas: Iterable[float],
     n_resamples: int,
     rng: int,
 ) -> Options:
-    asked = [resolve_estimator(one) for one in as_list(estimators, "estimators")]
-    chosen = Options(
-        tuple(one.label for one in requested_metrics(metrics)),
-        tuple(one.label for one in asked),
-        tuple(float(gamma) for gamma in gammas),
-        check_positive_int("n_resamples", n_resamples),
-        rng,
+    """Return the options of the evaluations; raise `InputError` for weighted estimators without γ."""
+    estimator_objects = [resolve_estimator(request) for request in as_list(estimators, "estimators")]
+    options = Options(
+        metrics=tuple(metric.label for metric in requested_metrics(metrics)),
+        estimators=tuple(estimator.label for estimator in estimator_objects),
+        gammas=tuple(float(gamma) for gamma in gammas),
+        n_resamples=check_positive_int("n_resamples", n_resamples),
+        rng=rng,
     )
-    weighted = [one.label for one in asked if one.weighted]
-    if weighted and not chosen.gammas:
+    weighted = [estimator.label for estimator in estimator_objects if estimator.weighted]
+    if weighted and not options.gammas:
         raise InputError(f"{', '.join(weighted)} need gammas, for example gammas=[0.0, 1.0].")
-    return chosen
+    return options
 
 
-def _without_time(plan: Plan) -> list[str]:
+def _describe_omitted_protocols(plan: Plan) -> list[str]:
     """Return a sentence for each log that has no timestamps where protocols need them."""
-    texts = []
+    sentences = []
     for name, log in plan.logs.items():
-        labels = [one.split_label for one in plan.protocols if one not in plan.protocols_of(log)]
+        included = plan.list_protocols(log)
+        labels = [protocol.split_label for protocol in plan.protocols if protocol not in included]
         if labels:
-            texts.append(
+            sentences.append(
                 f"log {name!r} has no timestamps: {len(labels)} of {len(plan.protocols)} protocols are left "
                 f"out for it ({', '.join(dict.fromkeys(labels))})."
             )
-    return texts
+    return sentences
 
 
 def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) -> ProtocolStudy:
-    """Return the study that a TOML file describes, after writing its tables and report into its folder.
+    """Run the study that a TOML file describes, and write its tables and report into its folder.
 
     ::
 
@@ -255,75 +329,101 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
 
     Functions are imported, with the folder of the file on the path: use files that you trust.
 
+    Parameters
+    ----------
+    path : str or path
+        TOML file.
+    progress : bool, optional
+        Show a progress bar; default: when the error stream is a terminal.
+
+    Returns
+    -------
+    ProtocolStudy
+        The study, whose tables are in the folder.
+
     Raises
     ------
     InputError
         For a file that cannot be read, and for an unknown or missing entry.
+
+    See Also
+    --------
+    study : Run a study from Python.
     """
     source = Path(path)
     with reading(source, "It must be a TOML file."):
         check_is_file(source)
         config = tomllib.loads(source.read_text(encoding="utf-8"))
-    _check_entries("the file", config, _TOP)
+    _check_entries("the file", config, _TOP_LEVEL_ENTRIES)
     for name in ("logs", "models"):
         if not config.get(name):
             raise InputError(f"{source} needs at least one [{name}.<name>].")
     folder = source.parent
     target = folder / config.get("path", f"{source.stem}-results")
     writable(target / "report.md")
-    _check_entries("[study]", config.get("study", {}), _STUDY)
-    found = study(
-        {name: _model(name, entry, folder) for name, entry in config["models"].items()},
-        {name: _log(name, entry, folder) for name, entry in config["logs"].items()},
-        _protocols(config.get("protocols", {})),
+    study_options = config.get("study", {})
+    _check_entries("[study]", study_options, _STUDY_ENTRIES)
+    result = study(
+        {name: _load_model(name, entry, folder) for name, entry in config["models"].items()},
+        {name: _read_log(name, entry, folder) for name, entry in config["logs"].items()},
+        _build_protocols(config.get("protocols", {})),
         path=target,
         progress=progress,
-        **config.get("study", {}),
+        **study_options,
     )
-    found.to_folder(target)
-    return found
+    result.to_folder(target)
+    return result
 
 
-def _log(name: str, entry: Any, folder: Path) -> Interactions:
-    where = f"[logs.{name}]"
-    _check_entries(where, entry, _LOG)
+def _read_log(name: str, entry: TomlTable, folder: Path) -> Interactions:
+    """Return the log of an entry [logs.<name>]."""
+    section = f"[logs.{name}]"
+    _check_entries(section, entry, _LOG_ENTRIES)
     if "file" not in entry:
-        raise InputError(f"{where} needs file = '<path>'.")
+        raise InputError(f"{section} needs file = '<path>'.")
     options = {key: value for key, value in entry.items() if key != "file"}
     log = read(folder / entry["file"], **options)
-    log = log.positives if isinstance(log, ImpressionLog) else log
-    return replace(log, value=None) if "threshold" in entry else log  # positives count alike
+    if isinstance(log, ImpressionLog):
+        log = log.positives
+    if "threshold" in entry:
+        return replace(log, value=None)  # every pair from the threshold on is an equal positive
+    return log
 
 
-def _model(name: str, entry: Any, folder: Path) -> Callable[[Interactions], Any]:
-    where = f"[models.{name}]"
-    _check_entries(where, entry, _MODEL)
+def _load_model(name: str, entry: TomlTable, folder: Path) -> Callable[[Interactions], Any]:
+    """Return the fit function of an entry [models.<name>]."""
+    section = f"[models.{name}]"
+    _check_entries(section, entry, _MODEL_ENTRIES)
     module_name, colon, attribute = entry.get("function", "").partition(":")
     if not (module_name and colon and attribute):
-        raise InputError(f"{where} needs function = 'module:function'; got {entry.get('function')!r}.")
-    if str(folder.resolve()) not in sys.path:
-        sys.path.insert(0, str(folder.resolve()))
+        raise InputError(f"{section} needs function = 'module:function'; got {entry.get('function')!r}.")
+    search_path = str(folder.resolve())
+    if search_path not in sys.path:
+        sys.path.insert(0, search_path)
     try:
         function = getattr(importlib.import_module(module_name), attribute)
     except (Exception, SystemExit) as error:  # a caller's module may raise anything, or end the program
         reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"{where}: importing {entry['function']} failed ({reason}).") from error
+        raise InputError(f"{section}: importing {entry['function']} failed ({reason}).") from error
     options = entry.get("options", {})
-    _check_call(where, function, None, **options)
-    return functools.partial(function, **options) if options else function
+    _check_call(section, function, None, **options)
+    if options:
+        return functools.partial(function, **options)
+    return cast(Callable[[Interactions], Any], function)
 
 
-def _protocols(entry: Any) -> list[Protocol]:
-    _check_entries("[protocols]", entry, _PROTOCOLS)
+def _build_protocols(entry: TomlTable) -> list[Protocol]:
+    """Return the protocols of the entry [protocols]."""
+    _check_entries("[protocols]", entry, _PROTOCOLS_ENTRIES)
     options = dict(entry)
     if "k_core" in options:
-        options["k_core"] = [core or None for core in options["k_core"]]
+        options["k_core"] = [core or None for core in options["k_core"]]  # 0: no filter
     if "candidates" in options:
-        options["candidates"] = [_candidates(one) for one in options["candidates"]]
+        options["candidates"] = [_build_candidates(value) for value in options["candidates"]]
     return grid(**options)
 
 
-def _candidates(entry: Any) -> Any:
+def _build_candidates(entry: Any) -> Any:
     """Return "all", or sampled candidates from a table of their options."""
     if not isinstance(entry, dict):
         return entry
@@ -333,23 +433,24 @@ def _candidates(entry: Any) -> Any:
     return SampledCandidates(**entry)
 
 
-def _check_call(where: str, function: Any, *arguments: Any, **options: Any) -> None:
+def _check_call(section: str, function: Any, *arguments: Any, **options: Any) -> None:
     """Raise `InputError` when a function does not take these options."""
     try:
         inspect.signature(function).bind(*arguments, **options)
     except TypeError as error:
-        raise InputError(f"{where}: {getattr(function, '__name__', function)}: {error}.") from None
-    except ValueError:  # compiled: it does not say what it takes
+        raise InputError(f"{section}: {getattr(function, '__name__', function)}: {error}.") from None
+    except ValueError:  # compiled functions may have no signature
         return
 
 
-def _check_entries(where: str, entry: Any, known: dict[str, Any]) -> None:
+def _check_entries(section: str, entry: object, types: Mapping[str, object]) -> None:
+    """Raise `InputError` unless an entry is a table with known names and values of their types."""
     if not isinstance(entry, dict):
-        raise InputError(f"{where} must be a table; got {entry!r}.")
-    unknown = [name for name in entry if name not in known]
+        raise InputError(f"{section} must be a table; got {entry!r}.")
+    unknown = [name for name in entry if name not in types]
     if unknown:
-        raise InputError(f"{where} has unknown entries {examples(unknown)}; known: {', '.join(known)}.")
+        raise InputError(f"{section} has unknown entries {examples(unknown)}; known: {', '.join(types)}.")
     for name, value in entry.items():
-        if not fits(value, known[name]):
-            said = getattr(known[name], "__name__", "") if isinstance(known[name], type) else known[name]
-            raise InputError(f"{where}: {name} must be {said}; got {value!r:.80}.")
+        if not fits(value, types[name]):
+            type_name = getattr(types[name], "__name__", "") if isinstance(types[name], type) else types[name]
+            raise InputError(f"{section}: {name} must be {type_name}; got {value!r:.80}.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ipseval.utils.border import guard
+from ipseval.validation.datasets._adjacency import load_adjacency
 from ipseval.validation.datasets._base import CARDS, DataCard, RandomExposureStudy, StudyPositives
-from ipseval.validation.datasets._logs import load_adjacency, load_movielens
+from ipseval.validation.datasets._movielens import load_movielens
 from ipseval.validation.datasets._open_bandit import BanditStudy, load_open_bandit
 from ipseval.validation.datasets._random_exposure import (
     load_coat,

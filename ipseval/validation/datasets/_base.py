@@ -1,4 +1,4 @@
-"""What a data set is: its card, a study of biased against random exposure, and careful reading of files."""
+"""Cards of data sets, studies of a biased log against random exposure, and checks of values and sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ipseval.utils.types import IntArray, readonly
 
 @dataclass(frozen=True)
 class DataCard:
-    """Where a data set comes from, on what terms, and how to tell that it is complete.
+    """Source, licence and citation of a data set, with the sizes and checksums of complete files.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class DataCard:
     url : str
         Page of the authors.
     how_to_get : str
-        What to do, in one sentence; printed when a file is missing.
+        Instructions in one sentence, printed when a file is missing.
     licence, citation : str
     sizes : mapping
         Published sizes, e.g. {"users": 290}.
@@ -50,17 +50,20 @@ class DataCard:
         return f"DataCard({self.title})"
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{count:,} {what}" for what, count in self.sizes.items())
+        sizes = ", ".join(f"{count:,} {noun}" for noun, count in self.sizes.items())
         return (
             f"{self.title}\n  sizes     {sizes or 'depend on the release'}\n  source    {self.url}\n"
             f"  get it    {self.how_to_get}\n  licence   {self.licence}\n  cite      {self.citation}"
         )
 
 
-CARDS = {
-    name: DataCard(name, **card)
-    for name, card in tomllib.loads((Path(__file__).parent / "cards.toml").read_text("utf-8")).items()
-}
+def _load_cards() -> dict[str, DataCard]:
+    """Return the cards of all data sets by name."""
+    text = (Path(__file__).parent / "cards.toml").read_text("utf-8")
+    return {name: DataCard(name, **fields) for name, fields in tomllib.loads(text).items()}
+
+
+CARDS = _load_cards()
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,17 +110,17 @@ class StudyPositives:
 
 @dataclass(frozen=True, eq=False)
 class RandomExposureStudy:
-    """A biased log and a random-exposure log of the same users and items: what bias can be measured against.
+    """A biased log and a random-exposure log of the same users and items, to measure bias against.
 
     Attributes
     ----------
     name : str
     biased : Interactions
-        What users chose to rate; value = rating.
+        Ratings of items that users chose; value = rating.
     random : Interactions
         Ratings of items that were shown at random (or all pairs of a fully observed block); value = rating.
     threshold : float
-        Rating from which a pair counts as positive, unless `positives` is told otherwise.
+        Rating from which a pair is positive, unless `positives` is given another threshold.
     propensity : Propensity or None
         Published propensities of the biased log, where there are any.
     card : DataCard or None
@@ -135,9 +138,9 @@ class RandomExposureStudy:
         check_real("threshold", self.threshold)
         check_interactions(self.biased, "biased")
         check_interactions(self.random, "random")
-        for log, what in ((self.biased, "biased"), (self.random, "random-exposure")):
+        for log, name in ((self.biased, "biased"), (self.random, "random-exposure")):
             if log.value is None:
-                raise InputError(f"the {what} log of a study needs ratings as value.")
+                raise InputError(f"the {name} log of a study needs ratings as value.")
         if not same_ids(self.biased, self.random):
             raise InputError("both logs of a study must be over the same user_ids and item_ids.")
 
@@ -154,47 +157,62 @@ class RandomExposureStudy:
         return int(among(self.random.pair_key, self.biased.pair_key).sum())
 
     def positives(self, threshold: float | None = None) -> StudyPositives:
-        """Return positives and negatives at a rating threshold (default: `self.threshold`), without values.
+        """Return positives and negatives at a rating threshold, without values.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Rating from which a pair is positive. Default: `self.threshold`.
+
+        Returns
+        -------
+        StudyPositives
 
         Raises
         ------
         InputError
             When either log has no positive.
         """
-        cut = self.threshold if threshold is None else check_real("threshold", threshold)
+        if threshold is None:
+            threshold = self.threshold
+        check_real("threshold", threshold)
         assert self.biased.value is not None
         assert self.random.value is not None
-        liked, shown_liked = self.biased.value >= cut, self.random.value >= cut
-        for mask, what in ((liked, "biased"), (shown_liked, "random-exposure")):
-            if not mask.any():
-                raise InputError(f"no rating of the {what} log is >= {cut:g}: there is no positive.")
+        is_biased_positive = self.biased.value >= threshold
+        is_random_positive = self.random.value >= threshold
+        for is_positive, name in ((is_biased_positive, "biased"), (is_random_positive, "random-exposure")):
+            if not is_positive.any():
+                raise InputError(f"no rating of the {name} log is >= {threshold:g}: there is no positive.")
         random = replace(self.random, value=None, timestamp=None)
-        positive = random.select(shown_liked)
+        random_positives = random.select(is_random_positive)
         return StudyPositives(
-            biased=replace(self.biased.select(liked), value=None),
-            random=positive,
-            random_negatives=random.select(~shown_liked),
+            biased=replace(self.biased.select(is_biased_positive), value=None),
+            random=random_positives,
+            random_negatives=random.select(~is_random_positive),
             n_exposed=readonly(self.random.popularity),
-            n_positive=readonly(positive.popularity),
+            n_positive=readonly(random_positives.popularity),
             n_in_both=self.n_in_both,
-            threshold=cut,
+            threshold=threshold,
         )
 
 
-def check_values(card: DataCard, what: str, good: npt.ArrayLike, values: npt.ArrayLike) -> None:
-    """Raise `InputError` with the number of bad values, and the first of them, unless all are good."""
-    bad = ~np.asarray(good)
-    if bad.any():
-        first = np.asarray(values)[bad][0]
-        raise InputError(f"{card.name}: {what}; {int(bad.sum())} of {bad.size:,} are not (e.g. {first:g}).")
+def check_values(card: DataCard, requirement: str, is_valid: npt.ArrayLike, values: npt.ArrayLike) -> None:
+    """Raise `InputError` with the number of invalid values and the first of them, unless all are valid."""
+    is_invalid = ~np.asarray(is_valid)
+    if is_invalid.any():
+        first = np.asarray(values)[is_invalid][0]
+        raise InputError(
+            f"{card.name}: {requirement}; {int(is_invalid.sum())} of {is_invalid.size:,} are not "
+            f"(e.g. {first:g})."
+        )
 
 
-def check_sizes(card: DataCard, found: Mapping[str, int]) -> None:
+def check_sizes(card: DataCard, sizes: Mapping[str, int]) -> None:
     """Raise `InputError` unless every size agrees with the published one."""
-    for what, count in found.items():
-        if count != card.sizes[what]:
+    for noun, count in sizes.items():
+        if count != card.sizes[noun]:
             raise InputError(
-                f"{card.name}: expected {card.sizes[what]:,} {what}; the files have {count:,}. They are "
+                f"{card.name}: expected {card.sizes[noun]:,} {noun}; the files have {count:,}. They are "
                 "truncated, changed, or another release; get them again, or pass verify=False to read them "
                 "as they are."
             )

@@ -1,4 +1,4 @@
-"""Careful reading of files and archives: nothing is extracted to disk, unpickled or guessed."""
+"""Strict reading of files and archives: nothing is extracted to disk, unpickled or guessed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 import pandas as pd
 from pandas.errors import ParserError, ParserWarning
@@ -22,73 +22,96 @@ from ipseval.utils.artefacts import MAX_RATIO, SMALL, check_members, open_archiv
 from ipseval.utils.checks import examples
 from ipseval.validation.datasets._base import DataCard
 
-BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+DAMAGE_ERRORS = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+)
+Opener = Callable[[str], IO[bytes] | gzip.GzipFile | None]
 
 
 @contextmanager
-def _contents(
-    path: str | Path, name: str, card: DataCard
-) -> Iterator[tuple[list[str], Callable[[str], Any]]]:
-    """Yield the names of the files in a folder, zip or tar archive, and the function that opens one."""
-    # Members are streamed, never written to disk: one called "../x" has nowhere to go.
+def _open_source(path: str | Path, name: str, card: DataCard) -> Iterator[tuple[list[str], Opener]]:
+    """Yield the names of the files in a folder, zip or tar archive, and the function that opens a file.
+
+    Members of archives are streamed and never written to disk, so a member called "../x" cannot do harm.
+    """
     source = Path(path)
     try:
         if source.is_dir():
-            names = {one.name.removesuffix(".gz") for one in source.iterdir() if one.is_file()}
-            yield sorted(names), lambda member: _open_plain_or_packed(source / member)
+            yield _list_folder(source), lambda member: _open_plain_or_gzip(source / member)
         elif source.is_file() and zipfile.is_zipfile(source):
             with open_archive(source) as archive:
-                yield [info.filename for info in archive.infolist() if not info.is_dir()], archive.open
+                members = [info.filename for info in archive.infolist() if not info.is_dir()]
+                yield members, archive.open
         elif source.is_file() and tarfile.is_tarfile(source):
             with tarfile.open(source) as tar:
                 files = [info for info in tar.getmembers() if info.isfile()]
                 check_members(source, [info.size for info in files])
                 yield [info.name for info in files], tar.extractfile
         else:
-            what = "is neither a folder nor an intact zip or tar archive"
-            what = what if source.exists() else "does not exist"
-            raise InputError(f"{card.name}: {source} {what}. {card.how_to_get} ({card.url})")
-    except (*BROKEN, OSError) as error:
+            problem = "does not exist"
+            if source.exists():
+                problem = "is neither a folder nor an intact zip or tar archive"
+            raise InputError(f"{card.name}: {source} {problem}. {card.how_to_get} ({card.url})")
+    except (*DAMAGE_ERRORS, OSError) as error:
         raise InputError(
             f"{card.name}: {name} in {source} is truncated or damaged ({error}). Get it again."
         ) from None
 
 
-def _open_plain_or_packed(file: Path) -> Any:
-    packed = file.with_name(f"{file.name}.gz")
+def _list_folder(folder: Path) -> list[str]:
+    """Return the names of the files in a folder, without the ending .gz."""
+    names = set()
+    for file in folder.iterdir():
+        if file.is_file():
+            names.add(file.name.removesuffix(".gz"))
+    return sorted(names)
+
+
+def _open_plain_or_gzip(file: Path) -> IO[bytes] | gzip.GzipFile:
+    """Return a stream of a file, or of its compressed form with the ending .gz."""
     if file.is_file():
         return file.open("rb")
-    with packed.open("rb") as tail:
-        tail.seek(max(packed.stat().st_size - 4, 0))
-        size = int.from_bytes(tail.read(), "little")  # that of the content, modulo 2³²
-    if size > max(SMALL, MAX_RATIO * packed.stat().st_size):
-        raise EOFError(f"it would unpack to {size:,} bytes")
-    return gzip.GzipFile(packed, "rb")
+    compressed = file.with_name(f"{file.name}.gz")
+    compressed_size = compressed.stat().st_size
+    with compressed.open("rb") as stream:
+        stream.seek(max(compressed_size - 4, 0))
+        content_size = int.from_bytes(stream.read(), "little")  # modulo 2³²
+    if content_size > max(SMALL, MAX_RATIO * compressed_size):
+        raise EOFError(f"it would unpack to {content_size:,} bytes")
+    return gzip.GzipFile(compressed, "rb")
 
 
-def _named(members: list[str], name: str) -> list[str]:
+def _find_members(members: list[str], name: str) -> list[str]:
+    """Return the members with a file name, in whichever folder they are."""
     return [member for member in members if PurePosixPath(member).name == name]
 
 
 @contextmanager
-def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]]:
+def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Open `name` (or `name`.gz) in a folder, or the one member of that name in a zip or tar archive."""
-    with _contents(path, name, card) as (members, open_member):
-        found = _named(members, name)
-        if len(found) != 1:
-            amount = "not" if not found else f"{len(found)} times ({examples(found)})"
+    with _open_source(path, name, card) as (members, open_member):
+        matches = _find_members(members, name)
+        if len(matches) != 1:
+            number = f"{len(matches)} times ({examples(matches)})" if matches else "not"
             raise InputError(
-                f"{card.name}: {name} is {amount} in {path}; expected once. It holds "
+                f"{card.name}: {name} is {number} in {path}; expected once. It contains "
                 f"{examples(members) or 'no file'}. {card.how_to_get} ({card.url})"
             )
-        with open_member(found[0]) as stream:
+        stream = open_member(matches[0])
+        assert stream is not None  # it is a file
+        with stream:
             yield stream
 
 
 def has_file(path: str | Path, name: str, card: DataCard) -> bool:
     """Return whether a folder or archive holds `name` (in a folder also `name`.gz)."""
-    with _contents(path, name, card) as (members, _):
-        return bool(_named(members, name))
+    with _open_source(path, name, card) as (members, _):
+        return bool(_find_members(members, name))
 
 
 def read_text(path: str | Path, name: str, card: DataCard, *, verify: bool = False) -> str:
@@ -105,10 +128,11 @@ def read_text(path: str | Path, name: str, card: DataCard, *, verify: bool = Fal
 
 def check_sha256(content: bytes, name: str, card: DataCard) -> None:
     """Raise `InputError` unless the content has the checksum on the card."""
-    expected, found = card.sha256[name], hashlib.sha256(content).hexdigest()
-    if found != expected:
+    expected = card.sha256[name]
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != expected:
         raise InputError(
-            f"{card.name}: {name} has sha256 {found[:12]}…, expected {expected[:12]}…: it is not the "
+            f"{card.name}: {name} has sha256 {actual[:12]}…, expected {expected[:12]}…: it is not the "
             "published file. Get it again, or pass verify=False to read it as it is."
         )
 
@@ -122,7 +146,10 @@ def read_columns(
     sep: str = ",",
     header: list[str] | None = None,
 ) -> pd.DataFrame:
-    """Return `columns` (name to dtype) of a delimited text file; `header` names all where no line does."""
+    """Return `columns` (name to dtype) of a delimited text file.
+
+    `header` names all columns of a file without a line of names.
+    """
     with open_file(path, name, card) as stream, warnings.catch_warnings():
         warnings.simplefilter("error", ParserWarning)
         try:

@@ -28,7 +28,16 @@ COLUMNS = {
 
 @dataclass(frozen=True, eq=False)
 class BanditStudy:
-    """The same campaign under the random policy, which shows what is true, and under `bts`."""
+    """One campaign under the random policy, which is unbiased, and under Bernoulli Thompson sampling (`bts`).
+
+    Attributes
+    ----------
+    campaign : {"men", "women", "all"}
+    random, bts : ImpressionLog
+        Impressions under the two policies.
+    card : DataCard
+        Source, licence and citation.
+    """
 
     campaign: str
     random: ImpressionLog
@@ -37,17 +46,22 @@ class BanditStudy:
 
 
 def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
-    """Return one campaign of Open Bandit: impressions, clicks and propensities under both policies.
+    """Load one campaign of Open Bandit: impressions, clicks and propensities under both policies.
 
-    Each impression is of a user of its own, as the data have no user ids.
-    The full release and the sample of 10,000 impressions have the same layout; both are read, and the number
-    of rows is not checked.
+    Each impression has a separate user, because the data have no user ids. The full release and the sample of
+    10,000 impressions have the same layout; both are read, and the number of rows is not checked.
 
     Parameters
     ----------
-    path : folder
-        Holds `{random,bts}/<campaign>/<campaign>.csv` and `item_context.csv` beside each.
-    campaign : {"men", "women", "all"}
+    path : str or Path
+        Folder with `{random,bts}/<campaign>/<campaign>.csv`, each next to an `item_context.csv`.
+    campaign : {"men", "women", "all"}, default "men"
+        Campaign to load.
+
+    Returns
+    -------
+    BanditStudy
+        The logs under the two policies.
 
     Raises
     ------
@@ -61,15 +75,21 @@ def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
     Saito et al., Open Bandit Dataset and Pipeline, NeurIPS 2021, arXiv 2008.07146.
     """
     check_choice("campaign", campaign, CAMPAIGNS)
-    random, bts = (_read(Path(path) / policy / campaign, policy, campaign) for policy in ("random", "bts"))
+    random = _read_policy(Path(path), "random", campaign)
+    bts = _read_policy(Path(path), "bts", campaign)
     assert random.propensity is not None
-    what = f"propensities of the random log must be 1/{random.n_items} (are the folders swapped?)"
-    good = np.abs(random.propensity * random.n_items - 1) <= 1e-6
-    check_values(OPEN_BANDIT, what, good, random.propensity)
-    return BanditStudy(campaign, random, bts, OPEN_BANDIT)
+    check_values(
+        OPEN_BANDIT,
+        f"propensities of the random log must be 1/{random.n_items} (are the folders swapped?)",
+        np.abs(random.propensity * random.n_items - 1) <= 1e-6,
+        random.propensity,
+    )
+    return BanditStudy(campaign=campaign, random=random, bts=bts, card=OPEN_BANDIT)
 
 
-def _read(folder: Path, policy: str, campaign: str) -> ImpressionLog:
+def _read_policy(path: Path, policy: str, campaign: str) -> ImpressionLog:
+    """Return the impressions of one campaign under one policy."""
+    folder = path / policy / campaign
     items = read_columns(folder, "item_context.csv", OPEN_BANDIT, {"item_id": "int64"})["item_id"]
     n_items = OPEN_BANDIT.sizes[f"items ({campaign})"]
     if sorted(items) != list(range(n_items)):
@@ -79,26 +99,31 @@ def _read(folder: Path, policy: str, campaign: str) -> ImpressionLog:
         )
     name = f"{campaign}.csv"
     frame = read_columns(folder, name, OPEN_BANDIT, COLUMNS)
-    for column, good, expected in (
+    propensity = frame["propensity_score"]
+    for column, is_valid, requirement in (
         ("item_id", frame["item_id"].between(0, n_items - 1), f"0 … {n_items - 1}"),
         ("position", frame["position"].between(1, N_POSITIONS), "1, 2 or 3"),
         ("click", frame["click"].isin([0, 1]), "0 or 1"),
-        ("propensity_score", frame["propensity_score"].gt(0) & frame["propensity_score"].le(1), "in (0, 1]"),
+        ("propensity_score", propensity.gt(0) & propensity.le(1), "in (0, 1]"),
     ):
-        what = f"{column} of {policy}/{campaign}/{name} must be {expected}"
-        check_values(OPEN_BANDIT, what, good, frame[column])
+        check_values(
+            OPEN_BANDIT,
+            f"{column} of {policy}/{campaign}/{name} must be {requirement}",
+            is_valid,
+            frame[column],
+        )
     try:
         time = pd.to_datetime(frame["timestamp"], utc=True, format="ISO8601")
     except ValueError as error:
         raise InputError(f"open-bandit: {policy}/{campaign}/{name}: bad timestamp ({error}).") from None
-    every = np.arange(len(frame))
+    impressions = np.arange(len(frame))  # each has a separate user
     return ImpressionLog(
-        every,
-        frame["item_id"].to_numpy(),
-        every,
-        np.arange(n_items),
-        frame["click"].to_numpy() == 1,
-        time.dt.tz_localize(None).to_numpy().astype("datetime64[ns]"),
-        frame["position"].to_numpy(),
-        frame["propensity_score"].to_numpy(),
+        user=impressions,
+        item=frame["item_id"].to_numpy(),
+        user_ids=impressions,
+        item_ids=np.arange(n_items),
+        clicked=frame["click"].to_numpy() == 1,
+        timestamp=time.dt.tz_localize(None).to_numpy().astype("datetime64[ns]"),
+        position=frame["position"].to_numpy(),
+        propensity=propensity.to_numpy(),
     )

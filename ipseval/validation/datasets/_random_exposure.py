@@ -12,9 +12,9 @@ from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity import Propensity
 from ipseval.utils.types import FloatArray, IntArray
+from ipseval.validation.datasets._adjacency import parse_lines
 from ipseval.validation.datasets._base import CARDS, RandomExposureStudy, check_sizes, check_values
 from ipseval.validation.datasets._files import check_sha256, has_file, open_file, read_columns, read_text
-from ipseval.validation.datasets._logs import lines_of
 
 COAT = CARDS["coat"]
 KUAIRAND = CARDS["kuairand"]
@@ -22,24 +22,27 @@ KUAIREC = CARDS["kuairec"]
 YAHOO_R3 = CARDS["yahoo-r3"]
 TRAIN = "ydata-ymusic-rating-study-v1_0-train.txt"
 TEST = "ydata-ymusic-rating-study-v1_0-test.txt"
-KUAIRAND_FILES = ("train", "valid", "test_ood", "test_neg")
 KUAIREC_COLUMNS = {"user_id": "int64", "video_id": "int64", "watch_ratio": "float64"}
 
 
 def load_coat(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
-    """Return Coat as a study: 6,960 chosen and 4,640 randomly shown ratings, 1–5, positive from 4.
+    """Load Coat as a study: 6,960 chosen and 4,640 randomly shown ratings, 1–5, positive from 4.
 
     Each of 290 users rated 24 coats of their choice and 16 that were shown at random, out of 300; 366 pairs
-    are in both logs. Published propensities (of a naive Bayes model on user and item attributes) come with
-    it, when `propensities.ascii` is there.
+    are in both logs. The study includes the published propensities (of a naive Bayes model on user and item
+    attributes) when `propensities.ascii` is there.
 
     Parameters
     ----------
-    path : folder or archive
-        Holds `train.ascii` (chosen), `test.ascii` (random) and, optionally, `propensities.ascii`:
-        space-separated matrices of users × items, 0 = no rating.
-    verify : bool
+    path : str or Path
+        Folder or archive with `train.ascii` (chosen), `test.ascii` (random) and, optionally,
+        `propensities.ascii`: space-separated matrices of users × items, 0 = no rating.
+    verify : bool, default True
         Check sizes and sha256 against the published files; False reads any files of this format.
+
+    Returns
+    -------
+    RandomExposureStudy
 
     Raises
     ------
@@ -51,34 +54,38 @@ def load_coat(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
     ----------
     Schnabel et al., Recommendations as Treatments, ICML 2016, arXiv 1602.05352.
     """
-    texts, matrices = {}, {}
+    texts = {}
+    matrices = {}
     for name in ("train.ascii", "test.ascii"):
         texts[name] = read_text(path, name, COAT)
-        matrices[name] = _ratings_of(texts[name], name)
+        matrices[name] = _parse_ratings(texts[name], name)
         if verify:
-            users, items = matrices[name].shape
-            check_sizes(COAT, {"users": users, "items": items})
-    train, test = matrices["train.ascii"], matrices["test.ascii"]
+            n_users, n_items = matrices[name].shape
+            check_sizes(COAT, {"users": n_users, "items": n_items})
+    train = matrices["train.ascii"]
+    test = matrices["test.ascii"]
     if train.shape != test.shape:
         raise InputError(
             f"coat: train.ascii is {train.shape} and test.ascii {test.shape}; expected the same."
         )
     if verify:
-        counts = {"biased ratings": (train > 0).sum(), "random-exposure ratings": (test > 0).sum()}
-        check_sizes(COAT, {what: int(count) for what, count in counts.items()})
+        n_biased = int((train > 0).sum())
+        n_random = int((test > 0).sum())
+        check_sizes(COAT, {"biased ratings": n_biased, "random-exposure ratings": n_random})
         for name, text in texts.items():
             check_sha256(text.encode(), name, COAT)
     return RandomExposureStudy(
-        "coat",
-        _of_matrix(train),
-        _of_matrix(test),
+        name="coat",
+        biased=_matrix_to_interactions(train),
+        random=_matrix_to_interactions(test),
         threshold=4,
-        propensity=_published(path, train.shape, verify),
+        propensity=_read_published_propensity(path, train.shape, verify),
         card=COAT,
     )
 
 
-def _matrix(text: str, name: str) -> FloatArray:
+def _parse_matrix(text: str, name: str) -> FloatArray:
+    """Return a space-separated matrix of numbers."""
     if not text.strip():
         raise InputError(f"coat: {name} is empty.")
     try:
@@ -90,43 +97,57 @@ def _matrix(text: str, name: str) -> FloatArray:
     return matrix
 
 
-def _ratings_of(text: str, name: str) -> FloatArray:
-    matrix = _matrix(text, name)
-    good = np.isin(matrix, np.arange(6))
-    check_values(COAT, f"{name} must hold ratings 1–5 and 0 for none", good, matrix)
+def _parse_ratings(text: str, name: str) -> FloatArray:
+    """Return a matrix of ratings 1–5, with 0 for no rating."""
+    matrix = _parse_matrix(text, name)
+    is_valid = np.isin(matrix, np.arange(6))
+    check_values(COAT, f"{name} must contain ratings 1–5 and 0 for none", is_valid, matrix)
     return matrix
 
 
-def _of_matrix(matrix: FloatArray) -> Interactions:
+def _matrix_to_interactions(matrix: FloatArray) -> Interactions:
+    """Return the ratings of a matrix of users × items."""
     user, item = np.nonzero(matrix)
-    users, items = (np.arange(n) for n in matrix.shape)
-    return Interactions(user, item, users, items, value=matrix[user, item])
+    n_users, n_items = matrix.shape
+    return Interactions(user, item, np.arange(n_users), np.arange(n_items), value=matrix[user, item])
 
 
-def _published(path: str | Path, shape: tuple[int, ...], verify: bool) -> Propensity | None:
+def _read_published_propensity(path: str | Path, shape: tuple[int, ...], verify: bool) -> Propensity | None:
+    """Return the propensities published with Coat; None if their file is missing."""
     name = "propensities.ascii"
     if not has_file(path, name, COAT):
         return None
-    matrix = _matrix(read_text(path, name, COAT, verify=verify), name)
+    matrix = _parse_matrix(read_text(path, name, COAT, verify=verify), name)
     if matrix.shape != shape:
         raise InputError(f"coat: propensities.ascii is {matrix.shape}; expected {shape} like train.ascii.")
-    key = np.arange(matrix.size)
-    return Propensity(None, True, "published with Coat", shape[1], pair=matrix.ravel(), pair_key=key)
+    _, n_items = shape
+    return Propensity(
+        item=None,
+        is_probability=True,
+        model="published with Coat",
+        n_items=n_items,
+        pair=matrix.ravel(),
+        pair_key=np.arange(matrix.size),
+    )
 
 
 def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
-    """Return Yahoo! R3 as a study: 311,704 chosen and 54,000 random ratings, 1–5, positive from 4.
+    """Load Yahoo! R3 as a study: 311,704 chosen and 54,000 random ratings, 1–5, positive from 4.
 
     15,400 users rated songs of their choice among 1,000; the first 5,400 of them also rated 10 songs drawn at
     random. Ids run from 1, as in the files.
 
     Parameters
     ----------
-    path : folder or archive
-        Holds `ydata-ymusic-rating-study-v1_0-train.txt` and `…-test.txt`: user, song and rating, separated by
-        tabs, without a header.
-    verify : bool
+    path : str or Path
+        Folder or archive with `ydata-ymusic-rating-study-v1_0-train.txt` and `…-test.txt`: user, song and
+        rating, separated by tabs, without a header.
+    verify : bool, default True
         Check the published sizes; False reads any files of this format (ids 1 to the largest).
+
+    Returns
+    -------
+    RandomExposureStudy
 
     Raises
     ------
@@ -139,45 +160,58 @@ def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStu
     Marlin & Zemel, Collaborative Prediction and Ranking with Non-Random Missing Data, RecSys 2009, doi
     10.1145/1639714.1639717.
     """
-    train, test = (_read_yahoo(path, name) for name in (TRAIN, TEST))
-    n_users, n_items = (int(max(one[name].max() for one in (train, test))) for name in ("user", "item"))
+    train = _read_yahoo(path, TRAIN)
+    test = _read_yahoo(path, TEST)
+    n_users = int(max(train["user"].max(), test["user"].max()))
+    n_items = int(max(train["item"].max(), test["item"].max()))
     if verify:
         check_sizes(YAHOO_R3, {"biased ratings": len(train), "random-exposure ratings": len(test)})
         check_sizes(YAHOO_R3, {"users": n_users, "items": n_items})
-    users, items = np.arange(1, n_users + 1), np.arange(1, n_items + 1)
-    biased, random = (
-        Interactions.from_frame(frame, value="rating", users=users, items=items) for frame in (train, test)
+    users = np.arange(1, n_users + 1)
+    items = np.arange(1, n_items + 1)
+    return RandomExposureStudy(
+        name="yahoo-r3",
+        biased=Interactions.from_frame(train, value="rating", users=users, items=items),
+        random=Interactions.from_frame(test, value="rating", users=users, items=items),
+        threshold=4,
+        card=YAHOO_R3,
     )
-    return RandomExposureStudy("yahoo-r3", biased, random, threshold=4, card=YAHOO_R3)
 
 
 def _read_yahoo(path: str | Path, name: str) -> pd.DataFrame:
+    """Return the ratings of one file of Yahoo! R3."""
     columns = {"user": "int64", "item": "int64", "rating": "int64"}
     frame = read_columns(path, name, YAHOO_R3, columns, sep="\t", header=list(columns))
-    rating, lowest = frame["rating"], frame[["user", "item"]].min(axis=1)
-    check_values(YAHOO_R3, f"{name} must hold ratings 1–5", rating.between(1, 5), rating)
-    check_values(YAHOO_R3, f"{name} must hold ids from 1", lowest >= 1, lowest)
+    rating = frame["rating"]
+    lowest_id = frame[["user", "item"]].min(axis=1)
+    check_values(YAHOO_R3, f"{name} must contain ratings 1–5", rating.between(1, 5), rating)
+    check_values(YAHOO_R3, f"{name} must contain ids from 1", lowest_id >= 1, lowest_id)
     return frame
 
 
 def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
-    """Return KuaiRand as a study: 501,398 clicks of the feed and 589,636 random exposures, clicked or not.
+    """Load KuaiRand as a study: 501,398 clicks of the feed and 589,636 random exposures, clicked or not.
 
-    value = 1 for a click and 0 for none; positive from 1. Videos that were drawn uniformly at random stood in
-    the feed of 16,087 of 19,685 users: 127,147 of them were clicked.
+    value = 1 for a click and 0 for none; positive from 1. Videos that were drawn uniformly at random were
+    shown in the feed of 16,087 of 19,685 users: 127,147 of them were clicked.
 
     * Only users with at least one random click are exposed. Click rates, averages over users and numbers of
       relevant items are therefore too high. Pooled ratios and γ are not affected.
-    * The random part covers the last 17 days of 31, the feed all of them: a part of the difference between
-      both is time. The files hold no times.
+    * The random part covers the last 17 days of 31, and the feed all 31 days, so a part of the difference
+      between them is due to time. The files contain no times.
 
     Parameters
     ----------
-    path : folder or archive
-        Holds `train.txt` and `valid.txt`, two parts of the clicks of the feed, `test_ood.txt`, random
-        exposures with a click, and `test_neg.txt`, those without. Each line is a user and then its videos.
-    verify : bool
+    path : str or Path
+        Folder or archive with `train.txt` and `valid.txt`, two parts of the clicks of the feed,
+        `test_ood.txt`, random exposures with a click, and `test_neg.txt`, random exposures without a click.
+        Each line is a user and then its videos.
+    verify : bool, default True
         Check the published sizes; False reads any files of this format (ids 0 to the largest).
+
+    Returns
+    -------
+    RandomExposureStudy
 
     Raises
     ------
@@ -188,42 +222,59 @@ def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStu
     ----------
     Gao et al., KuaiRand, CIKM 2022, doi 10.1145/3511808.3557624.
     """
-    users, items = zip(*(_read_clicks(path, f"{name}.txt") for name in KUAIRAND_FILES), strict=True)
-    user_ids, item_ids = (np.arange(max(int(part.max()) for part in column) + 1) for column in (users, items))
-    value = np.repeat([1.0, 1.0, 1.0, 0.0], [part.size for part in items])
-    row, column = np.concatenate(users), np.concatenate(items)
-    n_biased = items[0].size + items[1].size
-    biased, random = (
-        Interactions(row[part], column[part], user_ids, item_ids, value=value[part])
-        for part in (slice(n_biased), slice(n_biased, None))
-    )
+    train_users, train_items = _read_clicks(path, "train.txt")
+    valid_users, valid_items = _read_clicks(path, "valid.txt")
+    clicked_users, clicked_items = _read_clicks(path, "test_ood.txt")
+    ignored_users, ignored_items = _read_clicks(path, "test_neg.txt")
+    biased_users = np.concatenate([train_users, valid_users])
+    biased_items = np.concatenate([train_items, valid_items])
+    random_users = np.concatenate([clicked_users, ignored_users])
+    random_items = np.concatenate([clicked_items, ignored_items])
+    user_ids = np.arange(max(biased_users.max(), random_users.max()) + 1)
+    item_ids = np.arange(max(biased_items.max(), random_items.max()) + 1)
+    biased_clicks = np.ones(biased_items.size)
+    random_clicks = np.repeat([1.0, 0.0], [clicked_items.size, ignored_items.size])
+    biased = Interactions(biased_users, biased_items, user_ids, item_ids, value=biased_clicks)
+    random = Interactions(random_users, random_items, user_ids, item_ids, value=random_clicks)
     if verify:
-        counts = (user_ids.size, item_ids.size, n_biased, len(random), items[2].size)
-        check_sizes(KUAIRAND, dict(zip(KUAIRAND.sizes, counts, strict=True)))
-    return RandomExposureStudy("kuairand", biased, random, threshold=1, card=KUAIRAND)
+        sizes = {
+            "users": user_ids.size,
+            "items": item_ids.size,
+            "biased clicks": len(biased),
+            "random exposures": len(random),
+            "random clicks": clicked_items.size,
+        }
+        check_sizes(KUAIRAND, sizes)
+    return RandomExposureStudy(name="kuairand", biased=biased, random=random, threshold=1, card=KUAIRAND)
 
 
 def _read_clicks(path: str | Path, name: str) -> tuple[IntArray, IntArray]:
+    """Return the users and the videos of the pairs in one file of KuaiRand."""
     with open_file(path, name, KUAIRAND) as stream:
-        lines = lines_of(stream.read(), name)
-    return np.repeat(lines.user, lines.count), lines.item
+        lines = parse_lines(stream.read(), name)
+    return np.repeat(lines.user, lines.n_items), lines.item
 
 
 def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
-    """Return KuaiRec as a study: the big matrix as biased log, the small one as fully observed truth.
+    """Load KuaiRec as a study: the big matrix as biased log, the small matrix as fully observed block.
 
     value = watch ratio (time watched / length), the largest where a pair occurs several times; positive from
     2, as in the paper. The block of 1,411 users × 3,327 videos is 99.6% observed: its positives are S_u
-    within the block. Its pairs were taken out of the big matrix, so a held-out part of the big matrix shows
-    the same users on *other* videos: a comparison with the block is fair for models and candidates limited to
-    the block's users, and says less about items outside it.
+    within the block. Its pairs were removed from the big matrix, so a held-out part of the big matrix has the
+    same users on *other* videos. A comparison with the block is fair for models and candidates limited to the
+    block's users, and less informative about items outside the block.
 
     Parameters
     ----------
-    path : folder or archive
-        Holds `big_matrix.csv` and `small_matrix.csv`, with columns user_id, video_id and watch_ratio.
-    verify : bool
+    path : str or Path
+        Folder or archive with `big_matrix.csv` and `small_matrix.csv`, with columns user_id, video_id and
+        watch_ratio.
+    verify : bool, default True
         Check the published sizes; False reads any files of this format.
+
+    Returns
+    -------
+    RandomExposureStudy
 
     Raises
     ------
@@ -235,7 +286,8 @@ def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStud
     ----------
     Gao et al., KuaiRec, CIKM 2022, doi 10.1145/3511808.3557220.
     """
-    big, small = (_read_kuairec(path, name, verify) for name in ("big_matrix.csv", "small_matrix.csv"))
+    big = _read_kuairec(path, "big_matrix.csv", verify)
+    small = _read_kuairec(path, "small_matrix.csv", verify)
     users = np.union1d(big["user"], small["user"])
     items = np.union1d(big["item"], small["item"])
     if verify:
@@ -248,18 +300,23 @@ def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStud
                 "items of the block": small["item"].nunique(),
             },
         )
-    biased, block = (
-        Interactions.from_frame(frame, value="value", users=users, items=items) for frame in (big, small)
+    return RandomExposureStudy(
+        name="kuairec",
+        biased=Interactions.from_frame(big, value="value", users=users, items=items),
+        random=Interactions.from_frame(small, value="value", users=users, items=items),
+        threshold=2,
+        card=KUAIREC,
     )
-    return RandomExposureStudy("kuairec", biased, block, threshold=2, card=KUAIREC)
 
 
 def _read_kuairec(path: str | Path, name: str, verify: bool) -> pd.DataFrame:
+    """Return the largest watch ratio of each pair in one file of KuaiRec."""
     frame = read_columns(path, name, KUAIREC, KUAIREC_COLUMNS)
     if verify:
         check_sizes(KUAIREC, {f"rows of {name}": len(frame)})
     ratio = frame["watch_ratio"]
-    check_values(KUAIREC, f"watch ratios of {name} must be >= 0", np.isfinite(ratio) & (ratio >= 0), ratio)
+    is_valid = np.isfinite(ratio) & (ratio >= 0)
+    check_values(KUAIREC, f"watch ratios of {name} must be >= 0", is_valid, ratio)
     frame.columns = pd.Index(["user", "item", "value"])
-    best: pd.DataFrame = frame.groupby(["user", "item"], sort=True).max().reset_index()
-    return best
+    largest: pd.DataFrame = frame.groupby(["user", "item"], sort=True).max().reset_index()
+    return largest

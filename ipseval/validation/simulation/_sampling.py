@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,85 +12,140 @@ from ipseval.utils.types import FloatArray, IntArray
 BLOCK_USERS = 2048
 MAX_ROUNDS = 40
 BLOCK_ENTRIES = 4_000_000
-Taste = tuple[FloatArray, FloatArray, float]  # unit rows of users x and of items y, and the affinity > 0
+
+
+class Taste(NamedTuple):
+    """Factors of unit length for users and items, and the affinity > 0 by which they are weighted."""
+
+    user_factors: FloatArray
+    item_factors: FloatArray
+    affinity: float
 
 
 def draw_distinct(
     sizes: IntArray, log_weight: FloatArray, rng: np.random.Generator, taste: Taste | None = None
 ) -> tuple[IntArray, IntArray]:
-    """Return (row, item): `sizes[u]` distinct items per row, P ∝ exp(log_weight_i + affinity x_u·y_i)."""
-    # A Plackett–Luce sequence by rejection: factors have unit length, so a proposal from the weights alone is
-    # kept with probability exp(affinity (x·y − 1)), and a repeated item is thrown away.
+    """Return (row, item): `sizes[u]` distinct items per row, P ∝ exp(log_weight_i + affinity x_u·y_i).
+
+    The draws of a row form a Plackett–Luce sequence.
+    """
     n_items = log_weight.size
     cdf = np.cumsum(np.exp(log_weight - log_weight.max()))
     cdf /= cdf[-1]
-    found = []
-    for first in range(0, sizes.size, BLOCK_USERS):
-        block = np.arange(first, min(first + BLOCK_USERS, sizes.size))
-        missing = sizes[block].copy()
-        keys: list[IntArray] = []  # row · n_items + item, in the order of the draws
-        known: IntArray = np.zeros(0, dtype=np.int64)  # the same, ascending
-        for _ in range(MAX_ROUNDS):
-            # Twice what is missing: most proposals are used in the first rounds, few users need many rounds.
-            row = np.repeat(np.arange(block.size), 2 * missing + 2 * (missing > 0))
-            item = np.searchsorted(cdf, rng.random(row.size))  # cdf[-1] is 1, and no draw is
-            if taste is not None:
-                users, items_of, affinity = taste
-                cosine = np.einsum("ij,ij->i", users[block[row]], items_of[item])
-                keep = rng.random(row.size) < np.exp(affinity * (cosine - 1))
-                row, item = row[keep], item[keep]
-            keys.append(_first_distinct(row * np.int64(n_items) + item, known, missing, n_items))
-            missing -= np.bincount(keys[-1] // n_items, minlength=block.size)
-            new = np.sort(keys[-1])
-            known = np.insert(known, np.searchsorted(known, new), new)
-            if not missing.any():
-                break
-        else:
-            keys += _rest(known, missing, block, log_weight, rng, taste)
-        key = np.concatenate(keys)
-        found.append(key[np.argsort(key // n_items, kind="stable")] + first * n_items)
-    return np.divmod(np.concatenate(found), n_items)
+    block_keys = []
+    for first_row in range(0, sizes.size, BLOCK_USERS):
+        rows = np.arange(first_row, min(first_row + BLOCK_USERS, sizes.size))
+        keys = _draw_block(rows, sizes[rows], log_weight, cdf, rng, taste)
+        sorted_by_row = keys[np.argsort(keys // n_items, kind="stable")]
+        block_keys.append(sorted_by_row + first_row * n_items)
+    return np.divmod(np.concatenate(block_keys), n_items)
 
 
-def _first_distinct(key: IntArray, known: IntArray, missing: IntArray, n_items: int) -> IntArray:
-    """Return the first `missing[row]` keys of each row that are distinct and not known, in their order."""
-    # `key` = row · n_items + item, grouped by row; `known` ascending.
-    order = np.argsort(key, kind="stable")
-    ascending = key[order]
-    first = np.append(True, ascending[1:] != ascending[:-1])[: key.size]
-    fresh = first & (np.append(known, -1)[np.searchsorted(known, ascending)] != ascending)
-    found: IntArray = key[np.sort(order[fresh])]
-    row = found // n_items
-    counts = np.bincount(row, minlength=missing.size)
-    kept: IntArray = found[np.arange(found.size) - (np.cumsum(counts) - counts)[row] < missing[row]]
-    return kept
+def _draw_block(
+    rows: IntArray,
+    sizes: IntArray,
+    log_weight: FloatArray,
+    cdf: FloatArray,
+    rng: np.random.Generator,
+    taste: Taste | None,
+) -> IntArray:
+    """Return the keys row · n_items + item of the items of a block of rows, in the order of the draws.
+
+    Rows count from the first row of the block. The draws are made by rejection: a repeated item is discarded.
+    """
+    n_items = log_weight.size
+    n_missing = sizes.copy()
+    keys: list[IntArray] = []  # in the order of the draws
+    drawn_keys: IntArray = np.zeros(0, dtype=np.int64)  # the same keys, ascending
+    for _ in range(MAX_ROUNDS):
+        proposals = _propose_keys(rows, n_missing, cdf, rng, taste)
+        new_keys = _first_distinct(proposals, drawn_keys, n_missing, n_items)
+        keys.append(new_keys)
+        n_missing -= np.bincount(new_keys // n_items, minlength=rows.size)
+        new_keys = np.sort(new_keys)
+        drawn_keys = np.insert(drawn_keys, np.searchsorted(drawn_keys, new_keys), new_keys)
+        if not n_missing.any():
+            break
+    else:
+        keys.extend(_draw_remaining(drawn_keys, n_missing, rows, log_weight, rng, taste))
+    return np.concatenate(keys)
 
 
-def _rest(
-    known: IntArray,
-    missing: IntArray,
-    block: IntArray,
+def _propose_keys(
+    rows: IntArray,
+    n_missing: IntArray,
+    cdf: FloatArray,
+    rng: np.random.Generator,
+    taste: Taste | None,
+) -> IntArray:
+    """Return the keys of random items for the rows that miss items; items may repeat.
+
+    Factors have unit length, so a proposal from the item weights is accepted with probability
+    exp(affinity (x·y − 1)).
+    """
+    n_items = cdf.size
+    # Twice the missing items: most proposals are used in the first rounds, few users need many rounds.
+    n_proposals = 2 * n_missing + 2 * (n_missing > 0)
+    row = np.repeat(np.arange(rows.size), n_proposals)
+    item = np.searchsorted(cdf, rng.random(row.size))  # cdf[-1] is 1, and no draw is
+    if taste is not None:
+        user_factors = taste.user_factors[rows[row]]
+        cosine = np.einsum("ij,ij->i", user_factors, taste.item_factors[item])
+        is_accepted = rng.random(row.size) < np.exp(taste.affinity * (cosine - 1))
+        row = row[is_accepted]
+        item = item[is_accepted]
+    return row * np.int64(n_items) + item
+
+
+def _first_distinct(keys: IntArray, drawn_keys: IntArray, n_missing: IntArray, n_items: int) -> IntArray:
+    """Return the first `n_missing[row]` keys of each row that are distinct and not drawn, in their order.
+
+    `keys` are row · n_items + item, grouped by row; `drawn_keys` are ascending.
+    """
+    order = np.argsort(keys, kind="stable")
+    ascending = keys[order]
+    is_first = np.append(True, ascending[1:] != ascending[:-1])[: keys.size]
+    next_drawn = np.append(drawn_keys, -1)[np.searchsorted(drawn_keys, ascending)]
+    is_new = is_first & (next_drawn != ascending)
+    new_keys: IntArray = keys[np.sort(order[is_new])]
+    row = new_keys // n_items
+    counts = np.bincount(row, minlength=n_missing.size)
+    row_starts = np.cumsum(counts) - counts
+    position_in_row = np.arange(new_keys.size) - row_starts[row]
+    is_needed = position_in_row < n_missing[row]
+    needed_keys: IntArray = new_keys[is_needed]
+    return needed_keys
+
+
+def _draw_remaining(
+    drawn_keys: IntArray,
+    n_missing: IntArray,
+    rows: IntArray,
     log_weight: FloatArray,
     rng: np.random.Generator,
     taste: Taste | None,
 ) -> Iterator[IntArray]:
-    """Yield the keys of rows that want almost all items: Gumbel top-m over those they do not have yet."""
-    n_items, todo = log_weight.size, np.flatnonzero(missing)
-    per_block = max(1, BLOCK_ENTRIES // n_items)
-    for first in range(0, todo.size, per_block):
-        part = todo[first : first + per_block]
-        score = log_weight + rng.gumbel(size=(part.size, n_items))
+    """Yield the keys of rows that need almost all items: Gumbel top-m over the items not drawn yet."""
+    n_items = log_weight.size
+    incomplete_rows = np.flatnonzero(n_missing)
+    n_rows_per_block = max(1, BLOCK_ENTRIES // n_items)
+    for start in range(0, incomplete_rows.size, n_rows_per_block):
+        block_rows = incomplete_rows[start : start + n_rows_per_block]
+        scores = log_weight + rng.gumbel(size=(block_rows.size, n_items))
         if taste is not None:
-            score += taste[2] * (taste[0][block[part]] @ taste[1].T)
-        for place, target in enumerate(part):
-            low, high = np.searchsorted(known, [target * n_items, (target + 1) * n_items])
-            score[place, known[low:high] % n_items] = -np.inf
-            yield target * n_items + np.argsort(-score[place], kind="stable")[: missing[target]]
+            user_factors = taste.user_factors[rows[block_rows]]
+            scores += taste.affinity * (user_factors @ taste.item_factors.T)
+        for row, row_scores in zip(block_rows, scores, strict=True):
+            low, high = np.searchsorted(drawn_keys, [row * n_items, (row + 1) * n_items])
+            row_scores[drawn_keys[low:high] % n_items] = -np.inf
+            yield row * n_items + np.argsort(-row_scores, kind="stable")[: n_missing[row]]
 
 
 def uniform_hash(key: IntArray, seed: int) -> FloatArray:
-    """Return a number in [0, 1) of key and seed alone (SplitMix64, Steele et al. 2014): noise of a pair."""
-    # A pair has the same rating whenever it is looked at, without users × items numbers in store.
+    """Return a number in [0, 1) of key and seed alone (SplitMix64, Steele et al. 2014): noise of a pair.
+
+    A pair has the same noise at every call, without users × items numbers in memory.
+    """
     offset = (seed + 1) * 0x9E3779B97F4A7C15 % 2**64
     z = key.astype(np.uint64) + np.uint64(offset)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

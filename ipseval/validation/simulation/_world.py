@@ -1,4 +1,4 @@
-"""World: users and items whose relevance and chance to be observed are known."""
+"""World: a simulated population of users and items with known relevance and known propensities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pandas as pd
 from ipseval.data.interactions import Interactions, check_codes
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.metrics import metric
+from ipseval.metrics import Metric, metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.utils.checks import (
@@ -26,39 +26,45 @@ from ipseval.utils.checks import (
 )
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.ids import among
-from ipseval.utils.types import FloatArray, IntArray, RngLike, readonly
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.validation.datasets import RandomExposureStudy
-from ipseval.validation.simulation._sampling import draw_distinct, uniform_hash
+from ipseval.validation.simulation._sampling import Taste, draw_distinct, uniform_hash
 
 RELEVANT_RATING = 4
-MAX_STRENGTH = 1e6  # beyond, exponentials of these overflow
+MAX_STRENGTH = 1e6  # exponentials of larger values overflow
+STRENGTHS = ("relevant_spread", "popularity_skew", "affinity", "selection", "self_selection")
 
 
-def truth(
-    models: Mapping[str, Any],
-    metrics: Iterable[Any],
+def compute_truth(
+    models: Mapping[str, object],
+    metrics: Iterable[str | Metric],
     split: Split,
     relevant: Interactions,
     *,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> pd.DataFrame:
-    """Return model, metric, ideal, ideal_pooled, n_users, n_relevant, of `relevant` outside training."""
-    rest = relevant.select(~among(relevant.pair_key, split.excluded.pair_key))
-    everything = Split(split.train, rest, description="all relevant items", seen=split.seen)
-    parsed = [metric(m) for m in metrics]
-    if not (parsed and models):
+    """Return the exact value of every metric for every model on all relevant pairs outside training.
+
+    One row per model and metric: ideal, ideal_pooled, n_users and n_relevant, as in `World.truth`.
+    """
+    is_excluded = among(relevant.pair_key, split.excluded.pair_key)
+    relevant_split = Split(
+        split.train, relevant.select(~is_excluded), description="all relevant items", seen=split.seen
+    )
+    metric_objects = [metric(request) for request in metrics]
+    if not (metric_objects and models):
         raise InputError("models and metrics must not be empty.")
     rows = []
     for name, model in models.items():
-        ranked = rank_positives(model, everything, name=name, compute=compute)
-        for m in parsed:
-            values = m.user_values(ranked)
+        ranked = rank_positives(model, relevant_split, name=name, compute=compute)
+        for metric_object in metric_objects:
+            values = metric_object.user_values(ranked)
             rows.append(
                 {
                     "model": name,
-                    "metric": m.label,
+                    "metric": metric_object.label,
                     "ideal": float(np.mean(values)),
-                    "ideal_pooled": _pooled(m, values, ranked),
+                    "ideal_pooled": _pool_values(metric_object, values, ranked),
                     "n_users": int(ranked.users.size),
                     "n_relevant": len(ranked),
                 }
@@ -66,12 +72,13 @@ def truth(
     return pd.DataFrame(rows)
 
 
-def _pooled(m: Any, values: FloatArray, ranked: RankedPositives) -> float:
-    size = ranked.counts.astype(np.float64)
-    if m.kind == "mean":
-        weight = size
-    elif m.has_pairs:
-        weight = size * (ranked.n_candidates[ranked.starts] - size)
+def _pool_values(metric: Metric, values: FloatArray, ranked: RankedPositives) -> float:
+    """Return the mean of users' values over relevant items or pairs; NaN for metrics without such a mean."""
+    n_relevant = ranked.counts.astype(np.float64)
+    if metric.kind == "mean":
+        weight = n_relevant
+    elif metric.has_pairs:
+        weight = n_relevant * (ranked.n_candidates[ranked.starts] - n_relevant)
     else:
         return float("nan")
     return float(np.sum(weight * values) / np.sum(weight))
@@ -79,7 +86,7 @@ def _pooled(m: Any, values: FloatArray, ranked: RankedPositives) -> float:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A population with known relevance S_u and known propensity P_ui, drawn once from a seed.
+    """Simulate a population with known relevance S_u and known propensity P_ui, drawn once from a seed.
 
     Relevance: user u draws s_u distinct items (log-normal around `mean_relevant`) with probability
     ∝ rank_i^(−popularity_skew) · exp(affinity · x_u·y_i), x and y of unit length and `n_factors` dimensions.
@@ -90,8 +97,8 @@ class World:
 
     and a = η/(1 − η), η = (γ+1)/2. Then observed popularity n* ∝ n_i^(1+a), so that P_i ∝ (n*_i)^η: the power
     law of Yang et al. holds with exactly `gamma` when `selection` and `self_selection` are 0. With a positive
-    `selection` users tend to meet what suits them, and with a positive `self_selection` they report what they
-    rate highly; no weight per item can remove either.
+    `selection` users tend to be exposed to items that suit them, and with a positive `self_selection` they
+    tend to report items that they rate highly; no weight per item can remove either.
 
     Parameters
     ----------
@@ -102,18 +109,18 @@ class World:
     popularity_skew : float
         Zipf exponent of the items' appeal, >= 0.
     affinity : float
-        How personal relevance is, >= 0; 0: all users have the same taste.
+        Strength of personal taste, >= 0; 0: all users have the same taste.
     n_factors : int
         Dimensions of taste.
     gamma : float
-        γ < 1 of the exposure; −1: all items alike. γ >= 1 would need items that are liked by more people
-        to be observed less in total.
+        γ < 1 of the exposure; −1: all items have the same propensity. With γ >= 1, items that are relevant to
+        more users would have to be observed less in total.
     max_propensity : float
         P of the most popular item (at perfect affinity and rating), in (0, 1].
     selection, self_selection : float
         Strength of user × item selection and of self-selection by rating, >= 0.
     rng : int, Generator or None
-        Source of the world; logs are drawn from it with generators of their own.
+        Source of the population; logs are drawn with other generators.
 
     Attributes
     ----------
@@ -158,31 +165,38 @@ class World:
     _rating_seed: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, minimum in (("n_users", 1), ("n_items", 2), ("n_factors", 1)):
-            check_positive_int(name, getattr(self, name), minimum=minimum)
-        check_fraction("max_propensity", self.max_propensity, high_open=False)
-        self._check_strengths()
+        self._check_parameters()
         rng = as_generator(self.rng)
         appeal = -self.popularity_skew * np.log(rng.permutation(self.n_items) + 1.0)
-        factors = [_unit_rows(rng.standard_normal((n, self.n_factors))) for n in (self.n_users, self.n_items)]
-        spread = self.relevant_spread
-        wanted = self.mean_relevant * np.exp(spread * rng.standard_normal(self.n_users) - spread**2 / 2)
-        sizes = np.clip(np.rint(wanted), 1, self.n_items // 2).astype(np.int64)
-        taste = (factors[0], factors[1], self.affinity) if self.affinity else None
-        user, item = draw_distinct(sizes, appeal, rng, taste)
+        user_factors = _draw_unit_rows(rng, self.n_users, self.n_factors)
+        item_factors = _draw_unit_rows(rng, self.n_items, self.n_factors)
+        n_relevant = self._draw_relevant_counts(rng)
+        taste = Taste(user_factors, item_factors, self.affinity) if self.affinity else None
+        user, item = draw_distinct(n_relevant, appeal, rng, taste)
         order = np.argsort(user * np.int64(self.n_items) + item)
         relevant = Interactions(user[order], item[order], np.arange(self.n_users), np.arange(self.n_items))
         vars(self).update(
             appeal=readonly(appeal),
-            user_factors=readonly(factors[0]),
-            item_factors=readonly(factors[1]),
-            n_relevant=readonly(sizes),
+            user_factors=readonly(user_factors),
+            item_factors=readonly(item_factors),
+            n_relevant=readonly(n_relevant),
             relevant=relevant,
             _rating_seed=int(rng.integers(2**62)),
         )
 
-    def _check_strengths(self) -> None:
-        for name in ("relevant_spread", "popularity_skew", "affinity", "selection", "self_selection"):
+    def _draw_relevant_counts(self, rng: np.random.Generator) -> IntArray:
+        """Return the log-normal numbers of relevant items of the users, in [1, n_items / 2]."""
+        spread = self.relevant_spread
+        normal = rng.standard_normal(self.n_users)
+        counts = self.mean_relevant * np.exp(spread * normal - spread**2 / 2)
+        return np.clip(np.rint(counts), 1, self.n_items // 2).astype(np.int64)
+
+    def _check_parameters(self) -> None:
+        """Raise `InputError` for a parameter out of range."""
+        for name, minimum in (("n_users", 1), ("n_items", 2), ("n_factors", 1)):
+            check_positive_int(name, getattr(self, name), minimum=minimum)
+        check_fraction("max_propensity", self.max_propensity, high_open=False)
+        for name in STRENGTHS:
             value = getattr(self, name)
             check_real(name, value, low=0, low_open=False)
             if value > MAX_STRENGTH:
@@ -217,21 +231,31 @@ class World:
 
     @cached_property
     def propensity(self) -> Propensity:
-        """The true propensity on its true scale: per item, or per relevant pair under selection."""
+        """The true calibrated propensity: per item, or per relevant pair under selection."""
         if self.selection == 0 and self.self_selection == 0:
             return Propensity(self.item_propensity, True, "known per item", self.n_items)
         return Propensity(
-            None,
-            True,
-            "known per user–item pair",
-            self.n_items,
+            item=None,
+            is_probability=True,
+            model="known per user–item pair",
+            n_items=self.n_items,
             pair=self.relevant_propensity,
             pair_key=self.relevant.pair_key,
         )
 
     def propensity_at(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return P_ui of any pairs, (n_pairs,)."""
-        user, item = self._codes(user, item)
+        """Return P_ui of any pairs.
+
+        Parameters
+        ----------
+        user, item : (n_pairs,) int arrays
+            Codes of the users and items.
+
+        Returns
+        -------
+        (n_pairs,) float array
+        """
+        user, item = self._check_pairs(user, item)
         log_factor = np.zeros(user.size)
         if self.selection:
             log_factor += self.selection * (self.affinity_at(user, item) - 1)
@@ -240,24 +264,45 @@ class World:
         return np.asarray(self.item_propensity[item] * np.exp(log_factor))
 
     def affinity_at(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return x_u·y_i in [−1, 1] of each pair, (n_pairs,)."""
-        user, item = self._codes(user, item)
+        """Return x_u·y_i in [−1, 1] of each pair.
+
+        Parameters
+        ----------
+        user, item : (n_pairs,) int arrays
+            Codes of the users and items.
+
+        Returns
+        -------
+        (n_pairs,) float array
+        """
+        user, item = self._check_pairs(user, item)
         cosine = np.einsum("ij,ij->i", self.user_factors[user], self.item_factors[item])
         return np.asarray(np.clip(cosine, -1, 1), dtype=np.float64)
 
     def rating_at(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return the rating 1–5 of each pair, (n_pairs,): 4 or 5 where relevant, 1 to 3 elsewhere.
+        """Return the rating 1–5 of each pair: 4 or 5 where relevant, 1 to 3 elsewhere.
 
-        Ratings rise with affinity and carry noise of the pair, the same at every call.
+        Ratings rise with affinity and include noise of the pair, which is the same at every call.
+
+        Parameters
+        ----------
+        user, item : (n_pairs,) int arrays
+            Codes of the users and items.
+
+        Returns
+        -------
+        (n_pairs,) float array
         """
-        user, item = self._codes(user, item)
-        key = user * np.int64(self.n_items) + item
-        liking = (self.affinity_at(user, item) + 1) / 4 + uniform_hash(key, self._rating_seed) / 2
-        is_relevant = among(key, self.relevant.pair_key)
-        liked = np.where(liking > 0.5, 5.0, 4.0)
-        return np.where(is_relevant, liked, np.minimum(np.floor(3 * liking) + 1, 3))
+        user, item = self._check_pairs(user, item)
+        keys = user * np.int64(self.n_items) + item
+        liking = (self.affinity_at(user, item) + 1) / 4 + uniform_hash(keys, self._rating_seed) / 2
+        is_relevant = among(keys, self.relevant.pair_key)
+        rating_if_relevant = np.where(liking > 0.5, 5.0, 4.0)
+        rating_if_not = np.minimum(np.floor(3 * liking) + 1, 3)
+        return np.where(is_relevant, rating_if_relevant, rating_if_not)
 
-    def _codes(self, user: IntArray, item: IntArray) -> tuple[IntArray, IntArray]:
+    def _check_pairs(self, user: IntArray, item: IntArray) -> tuple[IntArray, IntArray]:
+        """Return valid codes of users and items of equal length; raise `InputError` for others."""
         user = check_codes("user", np.asarray(user), self.n_users)
         item = check_codes("item", np.asarray(item), self.n_items)
         if user.shape != item.shape:
@@ -265,69 +310,133 @@ class World:
         return user, item
 
     def with_ratings(self, log: Interactions) -> Interactions:
-        """Return the pairs of `log` with their ratings 1–5 as value."""
+        """Return the pairs of `log` with their ratings 1–5 as value.
+
+        Parameters
+        ----------
+        log : Interactions
+            Pairs of this population.
+        """
         return replace(log, value=self.rating_at(log.user, log.item))
 
     def observe(self, rng: RngLike = None, *, scale: float = 1.0) -> Interactions:
-        """Return one biased log: each relevant pair, independently, with probability `scale` · P_ui.
+        """Draw one biased log: each relevant pair, independently, with probability `scale` · P_ui.
+
+        Parameters
+        ----------
+        rng : int, Generator or None, default None
+            Source of the draw.
+        scale : float, default 1.0
+            Factor of all propensities.
+
+        Returns
+        -------
+        Interactions
+            The observed pairs.
 
         Raises
         ------
         InputError
-            When `scale` · P exceeds 1 somewhere.
+            When `scale` · P exceeds 1 for a pair.
+
+        See Also
+        --------
+        split : Draw a training log and a test log.
+        expose : Draw a random-exposure sample.
         """
-        return self.relevant.select(self._observed(as_generator(rng), scale))
+        return self.relevant.select(self._draw_observations(as_generator(rng), scale))
 
     def split(self, rng: RngLike = None, *, train_scale: float = 1.0, test_scale: float = 1.0) -> Split:
-        """Return a training log and a test log that was observed independently of it.
+        """Draw a training log and a test log that is observed independently of it.
 
         The training log is one draw with probability `train_scale` · P_ui. The test log is a second draw,
         with `test_scale` · P_ui, from the relevant pairs that are not in the training log. So the candidates
-        C_u (catalogue minus training items) do not depend on what the test shows, the test propensity *given
-        the training log* is exactly `test_scale` · P_ui, and what is estimated is the average over S_u minus
-        the training items: `World.truth` of this split.
+        C_u (catalogue minus training items) do not depend on the test log, the test propensity *given the
+        training log* is exactly `test_scale` · P_ui, and the estimand is the average over S_u minus the
+        training items: `World.truth` of this split.
+
+        Parameters
+        ----------
+        rng : int, Generator or None, default None
+            Source of the draws.
+        train_scale, test_scale : float, default 1.0
+            Factors of all propensities.
+
+        Returns
+        -------
+        Split
         """
         generator = as_generator(rng)
-        in_train = self._observed(generator, train_scale)
-        in_test = self._observed(generator, test_scale) & ~in_train
+        in_train = self._draw_observations(generator, train_scale)
+        in_test = self._draw_observations(generator, test_scale) & ~in_train
         return Split(
             self.relevant.select(in_train),
             self.relevant.select(in_test),
             description="two independent logs of a simulated world",
         )
 
-    def _observed(self, generator: np.random.Generator, scale: float) -> npt.NDArray[np.bool_]:
-        chance = check_real("scale", scale) * self.relevant_propensity
-        if not (scale > 0 and chance.max() <= 1):
+    def _draw_observations(self, generator: np.random.Generator, scale: float) -> BoolArray:
+        """Return for each relevant pair whether it is observed."""
+        probability = check_real("scale", scale) * self.relevant_propensity
+        if not (scale > 0 and probability.max() <= 1):
             limit = 1 / self.relevant_propensity.max()
             raise InputError(f"scale must be in (0, {limit:.6g}], so that no P exceeds 1; got {scale!r}.")
-        return np.asarray(generator.random(chance.size) < chance)
+        return np.asarray(generator.random(probability.size) < probability)
 
     def expose(self, n_per_user: int = 16, rng: RngLike = None) -> Interactions:
-        """Return a random-exposure sample: per user, `n_per_user` uniformly drawn items with their ratings.
+        """Draw a random-exposure sample: per user, `n_per_user` uniformly drawn items with their ratings.
 
         A rating of 4 or 5 means relevant, so the positives are a simple random sample of S_u.
+
+        Parameters
+        ----------
+        n_per_user : int, default 16
+            Number of items per user.
+        rng : int, Generator or None, default None
+            Source of the draw.
+
+        Returns
+        -------
+        Interactions
+            Pairs with ratings as value.
         """
-        size = check_positive_int("n_per_user", n_per_user)
-        if size > self.n_items:
-            raise InputError(f"n_per_user must be at most n_items = {self.n_items}; got {size}.")
-        sizes = np.full(self.n_users, size)
+        n_exposed = check_positive_int("n_per_user", n_per_user)
+        if n_exposed > self.n_items:
+            raise InputError(f"n_per_user must be at most n_items = {self.n_items}; got {n_exposed}.")
+        sizes = np.full(self.n_users, n_exposed)
         user, item = draw_distinct(sizes, np.zeros(self.n_items), as_generator(rng))
         order = np.argsort(user * np.int64(self.n_items) + item)
-        ids = (self.relevant.user_ids, self.relevant.item_ids)
-        return self.with_ratings(Interactions(user[order], item[order], *ids))
+        exposed = Interactions(
+            user[order], item[order], user_ids=self.relevant.user_ids, item_ids=self.relevant.item_ids
+        )
+        return self.with_ratings(exposed)
 
     def study(self, rng: RngLike = None, *, n_per_user: int = 16, scale: float = 1.0) -> RandomExposureStudy:
-        """Return a biased log and a random-exposure sample as a study, for `ipseval.validate`.
+        """Draw a biased log and a random-exposure sample as a study, for `ipseval.validate`.
 
-        The biased log holds relevant pairs only (ratings 4 and 5). Its propensity is that of the whole log;
-        that of a held-out part is `study.propensity.held_out(test_fraction=…, counted_on="log")`.
+        The biased log contains relevant pairs only (ratings 4 and 5). Its propensity is of the whole log; the
+        propensity of a held-out part is `study.propensity.held_out(test_fraction=…, counted_on="log")`.
+
+        Parameters
+        ----------
+        rng : int, Generator or None, default None
+            Source of the draws.
+        n_per_user : int, default 16
+            Number of randomly exposed items per user.
+        scale : float, default 1.0
+            Factor of all propensities of the biased log.
+
+        Returns
+        -------
+        RandomExposureStudy
         """
         generator = as_generator(rng)
+        biased = self.with_ratings(self.observe(generator, scale=scale))
+        random = self.expose(n_per_user, generator)
         return RandomExposureStudy(
-            "simulated world",
-            self.with_ratings(self.observe(generator, scale=scale)),
-            self.expose(n_per_user, generator),
+            name="simulated world",
+            biased=biased,
+            random=random,
             threshold=RELEVANT_RATING,
             propensity=self.propensity if scale == 1 else None,
         )
@@ -341,20 +450,29 @@ class World:
         noise: float = 0.0,
         rng: RngLike = None,
     ) -> Interactions:
-        """Return lists of the logging recommender: `length` distinct items each, value = rank.
+        """Draw lists of the logging recommender: `length` distinct items each, value = rank.
 
         Items are drawn with probability ∝ (n*_i)^γ · exp(noise · z_i) without replacement, z_i standard
-        normal: selection ∝ (n*)^γ, the assumption from which γ is fitted. `.popularity` of the result is the
-        number of lists with each item.
+        normal: selection ∝ (n*)^γ is the assumption from which γ is fitted. `.popularity` of the result is
+        the number of lists with each item.
 
         Parameters
         ----------
         popularity : (n_items,) counts
             Observed popularity n*_i; items with 0 are recommended as if they had ½.
-        length, n_lists : int
-            Items per list, and number of lists (default: one per user).
-        noise : float
+        length : int, default 50
+            Items per list.
+        n_lists : int, optional
+            Number of lists. Default: one per user.
+        noise : float, default 0.0
             Standard deviation of an item effect that popularity does not explain.
+        rng : int, Generator or None, default None
+            Source of the draw.
+
+        Returns
+        -------
+        Interactions
+            One pair per list and item.
         """
         counts = np.maximum(check_counts("popularity", popularity, size=self.n_items), 0.5)
         check_positive_int("length", length)
@@ -362,36 +480,55 @@ class World:
             raise InputError(f"noise must be at most {MAX_STRENGTH:g}; got {noise!r}.")
         if length > self.n_items:
             raise InputError(f"length must be at most n_items = {self.n_items}; got {length}.")
-        lists = self.n_users if n_lists is None else check_positive_int("n_lists", n_lists)
+        if n_lists is None:
+            n_lists = self.n_users
+        check_positive_int("n_lists", n_lists)
         generator = as_generator(rng)
         log_weight = self.gamma * np.log(counts) + noise * generator.standard_normal(self.n_items)
-        row, item = draw_distinct(np.full(lists, length), log_weight, generator)
-        ids = self.relevant.user_ids if lists == self.n_users else np.arange(lists)
-        rank = np.tile(np.arange(1, length + 1), lists)
-        return Interactions(row, item, ids, self.relevant.item_ids, value=rank)
+        row, item = draw_distinct(np.full(n_lists, length), log_weight, generator)
+        list_ids = self.relevant.user_ids if n_lists == self.n_users else np.arange(n_lists)
+        rank = np.tile(np.arange(1, length + 1), n_lists)
+        return Interactions(row, item, list_ids, self.relevant.item_ids, value=rank)
 
     def example_models(self, split: Split, rng: RngLike = None) -> dict[str, Any]:
-        """Return scorers of different quality and taste for popularity, to have something to evaluate.
+        """Return example scorers that differ in quality and in their preference for popular items.
 
         "taste": the true appeal and affinity; "noisy": factors with noise; "niche": affinity alone;
         "popular": training popularity; "appeal": true item appeal; "random". All are factor tuples.
+
+        Parameters
+        ----------
+        split : Split
+            A split of this population.
+        rng : int, Generator or None, default None
+            Source of the noise.
+
+        Returns
+        -------
+        dict
+            Name -> scorer.
         """
         if not isinstance(split, Split) or (split.n_users, split.n_items) != (self.n_users, self.n_items):
             raise InputError(
                 f"the split must be one of this world, {self.n_users} × {self.n_items}; got {split!r}."
             )
         generator = as_generator(rng)
-        scaled = self.affinity * self.user_factors
-        noise = [0.5 * generator.standard_normal(a.shape) for a in (self.user_factors, self.item_factors)]
-        none = np.zeros((self.n_users, 1)), np.zeros((self.n_items, 1))
+        scaled_user_factors = self.affinity * self.user_factors
+        user_noise = 0.5 * generator.standard_normal(self.user_factors.shape)
+        item_noise = 0.5 * generator.standard_normal(self.item_factors.shape)
         jitter = generator.random(self.n_items)  # breaks ties of popularity, one order for all users
+        zero_user_factors = np.zeros((self.n_users, 1))
+        zero_item_factors = np.zeros((self.n_items, 1))
         return {
-            "taste": (scaled, self.item_factors, self.appeal),
-            "noisy": (scaled + noise[0], self.item_factors + noise[1], self.appeal),
-            "niche": (scaled, self.item_factors),
-            "popular": (*none, split.train.popularity + jitter),
-            "appeal": (*none, self.appeal),
-            "random": tuple(generator.standard_normal((n, 2)) for n in (self.n_users, self.n_items)),
+            "taste": (scaled_user_factors, self.item_factors, self.appeal),
+            "noisy": (scaled_user_factors + user_noise, self.item_factors + item_noise, self.appeal),
+            "niche": (scaled_user_factors, self.item_factors),
+            "popular": (zero_user_factors, zero_item_factors, split.train.popularity + jitter),
+            "appeal": (zero_user_factors, zero_item_factors, self.appeal),
+            "random": (
+                generator.standard_normal((self.n_users, 2)),
+                generator.standard_normal((self.n_items, 2)),
+            ),
         }
 
     def truth(
@@ -402,15 +539,33 @@ class World:
         *,
         compute: ComputeOptions = DEFAULT_COMPUTE,
     ) -> pd.DataFrame:
-        """Return the exact value of every metric for every model on this split's S_u minus training items.
+        """Compute the exact value of every metric for every model on this split's S_u minus training items.
 
         `ideal` is the mean over users of the metric given S_u, which aoa, ips, snips and snips-global
-        estimate. `ideal_pooled`, of pooled estimators, is Σ_u Σ_{i∈S_u} c / Σ_u s_u of means, the same over
-        pairs of auc, else NaN.
+        estimate. `ideal_pooled`, of pooled estimators, is Σ_u Σ_{i∈S_u} c / Σ_u s_u for means, the same over
+        pairs for auc, else NaN.
+
+        Parameters
+        ----------
+        models : mapping
+            Name -> scorer.
+        metrics : iterable of str or Metric
+            Labels or objects.
+        split : Split
+            A split of this population.
+        compute : ComputeOptions
+            As in `rank_positives`.
+
+        Returns
+        -------
+        DataFrame
+            Columns model, metric, ideal, ideal_pooled, n_users and n_relevant; one row per model and metric.
         """
-        return truth(models, metrics, split, self.relevant, compute=compute)
+        return compute_truth(models, metrics, split, self.relevant, compute=compute)
 
 
-def _unit_rows(matrix: FloatArray) -> FloatArray:
+def _draw_unit_rows(rng: np.random.Generator, n_rows: int, n_columns: int) -> FloatArray:
+    """Return a matrix of random rows of unit length."""
+    matrix = rng.standard_normal((n_rows, n_columns))
     length = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     return np.asarray(matrix / np.maximum(length, np.finfo(np.float64).tiny)[:, None])

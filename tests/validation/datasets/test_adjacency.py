@@ -64,20 +64,23 @@ def test_several_files_are_a_split_over_the_ids_of_all(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("0 3\n7 x 1\n", "line 2 of .* holds something else than whole numbers and spaces: '7 x 1'"),
-        ("0 3\n7 -1\n", "line 2 of .* holds something else"),
-        ("0 3\n7 1.5\n", "line 2 of .* holds something else"),
-        ("user item\n7 1\n", "line 1 of .* holds something else"),
+        ("0 3\n7 x 1\n", "line 2 of .* contains something other than whole numbers and spaces: '7 x 1'"),
+        ("0 3\n7 -1\n", "line 2 of .* contains something other"),
+        ("0 3\n7 1.5\n", "line 2 of .* contains something other"),
+        ("user item\n7 1\n", "line 1 of .* contains something other"),
         ("0 3\n\n7 1\n", "line 2 of .* is empty"),
         ("0 3\n7 1\n0 2\n", "line 3 of .* begins with the user of line 1 again"),
         ("2 0 3\n1 4\n2 7 8\n", "line 3 of .* begins with the user of line 1 again.*reads tables of pairs"),
-        ("0 3\n7 3\n8 1234567890123456789\n", "line 3 of .* holds a number of more than 18 digits: '8 123"),
-        ("0 3\n7 1\x0e5\n", "line 2 of .* holds something else"),
-        ("0 3\n7 1\x085\n", "line 2 of .* holds something else"),
-        (b"0 3\n\x80\x05\x95.", "line 2 of .* holds something else"),
+        (
+            "0 3\n7 3\n8 1234567890123456789\n",
+            "line 3 of .* contains a number of more than 18 digits: '8 123",
+        ),
+        ("0 3\n7 1\x0e5\n", "line 2 of .* contains something other"),
+        ("0 3\n7 1\x085\n", "line 2 of .* contains something other"),
+        (b"0 3\n\x80\x05\x95.", "line 2 of .* contains something other"),
         ("x" * 50, r": 'x{40}'\. Expected"),
-        ("0\n1\n", "holds no item"),
-        ("", "holds no item"),
+        ("0\n1\n", "contains no item"),
+        ("", "contains no item"),
     ],
 )
 def test_a_malformed_file_is_refused_with_the_line(tmp_path, content, message):
@@ -94,7 +97,7 @@ def test_files_that_do_not_make_a_split_are_refused(tmp_path):
         ({"train": path}, "files must name train and test; got train"),
         ({"train": path, "test": path, "valid": path}, "Choices: test, train, validation"),
         ({"train": path, "test": path}, "more than one part"),
-        ({"train": path, "test": write(tmp_path, "test.txt", "0\n")}, "test.txt holds no item"),
+        ({"train": path, "test": write(tmp_path, "test.txt", "0\n")}, "test.txt contains no item"),
     ):
         with pytest.raises(InputError, match=message):
             load_adjacency(files)

@@ -16,14 +16,14 @@ from tests.inside.validation import _files
 RATINGS = b"10\t3\t4\t100\n2\t3\t1\t200\n"
 
 
-def zipped(path, members):
+def write_zip(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members:
             archive.writestr(name, content)
     return path
 
 
-def tarred(path, members):
+def write_tar(path, members):
     with tarfile.open(path, "w:gz") as archive:
         for name, content in members:
             info = tarfile.TarInfo(name)
@@ -32,7 +32,7 @@ def tarred(path, members):
     return path
 
 
-@pytest.mark.parametrize(("pack", "name"), [(zipped, "ml.zip"), (tarred, "ml.tar.gz")])
+@pytest.mark.parametrize(("pack", "name"), [(write_zip, "ml.zip"), (write_tar, "ml.tar.gz")])
 @pytest.mark.parametrize("member", ["u.data", "ml-100k/u.data", "../../u.data", "/etc/u.data"])
 def test_a_member_is_read_from_an_archive_and_nothing_is_written(tmp_path, pack, name, member):
     folder = tmp_path / "inner" / "folder"
@@ -43,14 +43,14 @@ def test_a_member_is_read_from_an_archive_and_nothing_is_written(tmp_path, pack,
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_packed_file_of_two_bytes_is_no_packed_file(tmp_path):
+def test_compressed_file_of_two_bytes_is_refused(tmp_path):
     (tmp_path / "u.data.gz").write_bytes(b"ab")
     with pytest.raises(InputError, match=r"truncated or damaged \(Not a gzipped file"):
         load_movielens(tmp_path)
 
 
 def test_two_members_of_the_same_name_are_ambiguous(tmp_path):
-    path = zipped(tmp_path / "a.zip", [("x/u.data", RATINGS), ("y/u.data", RATINGS)])
+    path = write_zip(tmp_path / "a.zip", [("x/u.data", RATINGS), ("y/u.data", RATINGS)])
     with pytest.raises(InputError, match=r"u\.data is 2 times \('x/u.data', 'y/u.data'\) in .*expected once"):
         load_movielens(path)
 
@@ -62,27 +62,27 @@ def test_a_link_in_a_tar_archive_is_not_followed(tmp_path):
         info = tarfile.TarInfo("u.data")
         info.type, info.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
         archive.addfile(info)
-    with pytest.raises(InputError, match=r"is not in .*a\.tar; expected once. It holds no file"):
+    with pytest.raises(InputError, match=r"is not in .*a\.tar; expected once. It contains no file"):
         load_movielens(path)
 
 
 @pytest.mark.parametrize("keep", [0.5, 0.97])
 def test_a_truncated_archive_is_refused(tmp_path, keep):
     content = RATINGS * 2000
-    whole = zipped(tmp_path / "a.zip", [("u.data", content)]).read_bytes()
-    (tmp_path / "a.zip").write_bytes(whole[: int(len(whole) * keep)])
+    archive = write_zip(tmp_path / "a.zip", [("u.data", content)]).read_bytes()
+    (tmp_path / "a.zip").write_bytes(archive[: int(len(archive) * keep)])
     with pytest.raises(InputError, match="neither a folder nor an intact zip or tar archive"):
         load_movielens(tmp_path / "a.zip")
 
 
 def test_a_flipped_byte_in_a_zip_member_is_noticed(tmp_path):
-    path = zipped(tmp_path / "a.zip", [("u.data", RATINGS)])
+    path = write_zip(tmp_path / "a.zip", [("u.data", RATINGS)])
     path.write_bytes(path.read_bytes().replace(b"\t4\t", b"\t5\t"))
     with pytest.raises(InputError, match=r"truncated or damaged \(Bad CRC-32"):
         load_movielens(path)
 
 
-def test_a_packed_file_that_is_as_large_as_data_are_is_read(tmp_path, monkeypatch):
+def test_compressed_file_with_a_plausible_ratio_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(_files, "SMALL", 100)
     rows = "".join(f"{row}\t{row % 7}\t{row % 5 + 1}\t{row}\n" for row in range(1, 201))
     (tmp_path / "u.data.gz").write_bytes(gzip.compress(rows.encode()))
@@ -90,7 +90,7 @@ def test_a_packed_file_that_is_as_large_as_data_are_is_read(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz", "gz"])
-def test_an_archive_that_unpacks_to_far_more_than_data_do_is_refused_unread(kind, tmp_path, monkeypatch):
+def test_archive_with_an_implausible_compression_ratio_is_refused_unread(kind, tmp_path, monkeypatch):
     zeros = bytes(65 * 2**20)
     if kind != "zip":  # the same with less to pack
         zeros = zeros[: 70 * 2**10]
@@ -138,7 +138,7 @@ def test_a_pickle_under_the_right_name_is_refused_unread(tmp_path, load, names):
         load(tmp_path)
 
 
-def test_every_card_says_where_it_comes_from_and_how_to_cite_it():
+def test_every_card_has_a_source_and_a_citation():
     assert set(CARDS) == {
         "coat", "kuairand", "kuairec", "movielens", "open-bandit", "yahoo-r3",
     }  # fmt: skip

@@ -112,11 +112,11 @@ def test_yahoo_reads_two_tab_separated_files_with_ids_from_one(tmp_path):
 
 def test_kuairand_joins_clicks_of_the_feed_and_both_outcomes_of_random_exposure(tmp_path):
     study = load_kuairand(kuairand(tmp_path), verify=False)
-    found = study.positives()
-    assert pairs(study.biased) == pairs(found.biased) == [(0, 1), (0, 2), (1, 0), (0, 3)]
-    assert (pairs(found.random), pairs(found.random_negatives)) == ([(0, 0)], [(1, 2), (1, 3)])
-    assert found.n_exposed.tolist() == [1, 0, 1, 1]
-    assert found.n_positive.tolist() == [1, 0, 0, 0]
+    positives = study.positives()
+    assert pairs(study.biased) == pairs(positives.biased) == [(0, 1), (0, 2), (1, 0), (0, 3)]
+    assert (pairs(positives.random), pairs(positives.random_negatives)) == ([(0, 0)], [(1, 2), (1, 3)])
+    assert positives.n_exposed.tolist() == [1, 0, 1, 1]
+    assert positives.n_positive.tolist() == [1, 0, 0, 0]
     assert (study.threshold, study.biased.user_ids.tolist()) == (1, [0, 1])
     assert (study.biased.value.tolist(), study.random.value.tolist()) == ([1, 1, 1, 1], [1, 0, 0])
     assert study.random.item_ids.tolist() == [0, 1, 2, 3]
@@ -183,10 +183,10 @@ MALFORMED = {
     (yahoo, load_yahoo_r3): [({}, "expected 311,704 biased ratings; the files have 3")],
     (kuairand, partial(load_kuairand, verify=False)): [
         ({"valid": None}, r"valid\.txt is not in .*data/KuaiRand"),
-        ({"train": "0 1\n1 x\n"}, "line 2 of train.txt holds something else"),
+        ({"train": "0 1\n1 x\n"}, "line 2 of train.txt contains something other"),
         ({"valid": "0 1\n"}, "repeat"),
         ({"test_neg": "0 0\n"}, "repeat"),
-        ({"test_ood": ""}, "test_ood.txt holds no item"),
+        ({"test_ood": ""}, "test_ood.txt contains no item"),
     ],
     (kuairand, load_kuairand): [({}, "expected 19,685 users; the files have 2")],
     (kuairec, partial(load_kuairec, verify=False)): [
@@ -230,12 +230,12 @@ def test_a_malformed_file_is_refused_with_what_is_wrong(tmp_path, door, cases):
     for number, (change, message) in enumerate(cases):
         folder = tmp_path / str(number)
         folder.mkdir()
-        said = refusal(load, layout(folder, **change))
-        assert re.search(message, said), (change, said)
+        error = refusal(load, layout(folder, **change))
+        assert re.search(message, error), (change, error)
 
 
 def refusal(load, folder):
-    """Return what is said of files that are refused, or nothing."""
+    """Return the message of the error for files that are refused, or an empty string."""
     try:
         load(folder)
     except InputError as error:

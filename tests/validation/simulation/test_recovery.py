@@ -27,8 +27,8 @@ def bias_left(world, propensity, n_logs, *names):
     models = world.example_models(split, rng=0)
     models = {name: models[name] for name in names or models}
     truth = world.truth(models, METRICS, split).set_index(["model", "metric"])
-    rest = world.relevant.select(~np.isin(world.relevant.pair_key, split.train.pair_key))
-    ranks = {name: rank_positives(model, Split(split.train, rest)) for name, model in models.items()}
+    remaining = world.relevant.select(~np.isin(world.relevant.pair_key, split.train.pair_key))
+    ranks = {name: rank_positives(model, Split(split.train, remaining)) for name, model in models.items()}
     first = next(iter(ranks.values()))
     chance = world.propensity.at(first.user, first.item)
     rng = np.random.default_rng(0)
@@ -53,27 +53,27 @@ def bias_left(world, propensity, n_logs, *names):
 
 def test_known_propensities_remove_nine_tenths_of_the_bias_of_every_mean_metric():
     world = World(n_users=300, n_items=200, mean_relevant=40, rng=1)
-    left = bias_left(world, world.propensity, 3, "popular", "noisy", "niche")
-    assert left["snips-global"] < 0.1
-    assert left["snips-pooled"] < 0.1
+    bias = bias_left(world, world.propensity, 3, "popular", "noisy", "niche")
+    assert bias["snips-global"] < 0.1
+    assert bias["snips-pooled"] < 0.1
     # Per-user snips keeps a bias of order 1/|S*_u| with the same, true weights.
-    assert left["snips"] > 0.3
+    assert bias["snips"] > 0.3
 
 
 @pytest.mark.slow
-def test_known_propensities_leave_three_percent_at_most_over_many_logs():
+def test_known_propensities_leave_at_most_three_percent_of_the_bias_over_many_logs():
     world = World(n_users=3000, n_items=800, mean_relevant=40, rng=1)
-    left = bias_left(world, world.propensity, n_logs=40)
-    assert left["snips-global"] < 0.03
-    assert left["snips-pooled"] < 0.03
+    bias = bias_left(world, world.propensity, n_logs=40)
+    assert bias["snips-global"] < 0.03
+    assert bias["snips-pooled"] < 0.03
 
 
 @pytest.mark.slow
 def test_true_item_weights_leave_bias_where_selection_is_personal():
     world = World(n_users=5000, n_items=1000, mean_relevant=60, selection=2.0, rng=3)
     item = type(world.propensity)(world.item_propensity, True, "item part", 1000)
-    left = bias_left(world, item, n_logs=20)
-    assert left["snips-global"] > 0.1
-    assert left["snips-pooled"] > 0.1
+    bias = bias_left(world, item, n_logs=20)
+    assert bias["snips-global"] > 0.1
+    assert bias["snips-pooled"] > 0.1
     pair = bias_left(world, world.propensity, n_logs=20)
     assert pair["snips-pooled"] < 0.03

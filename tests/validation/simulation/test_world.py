@@ -5,7 +5,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.validation.simulation import World
-from tests.inside.validation import draw_distinct, uniform_hash
+from tests.inside.validation import Taste, draw_distinct, uniform_hash
 
 
 @pytest.fixture(scope="module", name="world")
@@ -45,8 +45,8 @@ def test_the_same_seed_gives_the_same_world_and_logs(world):
     assert np.array_equal(world.relevant.pair_key, again.relevant.pair_key)
     assert np.array_equal(world.split(5).test.pair_key, again.split(5).test.pair_key)
     assert np.array_equal(world.expose(4, 2).value, again.expose(4, 2).value)
-    other = World(n_users=400, n_items=120, mean_relevant=12, rng=2)
-    assert not np.array_equal(world.relevant.item[:50], other.relevant.item[:50])
+    other_world = World(n_users=400, n_items=120, mean_relevant=12, rng=2)
+    assert not np.array_equal(world.relevant.item[:50], other_world.relevant.item[:50])
 
 
 @pytest.mark.parametrize(("gamma", "power"), [(0.5, 3), (-1, 0)])  # η = .75 and 0: a = η/(1 − η)
@@ -70,7 +70,7 @@ def test_selection_and_self_selection_enter_the_pair_propensity_as_stated():
         assert World(n_users=9, n_items=9, mean_relevant=2, rng=0, **{name: 1.0}).propensity.item is None
 
 
-def test_pairs_are_observed_as_often_as_their_propensity_says(world):
+def test_pairs_are_observed_with_the_frequency_of_their_propensity(world):
     n_logs = 100
     counts = np.zeros(len(world.relevant))
     rng = np.random.default_rng(0)
@@ -89,8 +89,8 @@ def test_test_positives_are_observed_with_the_known_propensity_given_the_trainin
     rng = np.random.default_rng(7)
     for _ in range(60):
         split = world.split(rng)
-        rest = ~np.isin(world.relevant.pair_key, split.train.pair_key)
-        p = world.relevant_propensity[rest]
+        not_in_train = ~np.isin(world.relevant.pair_key, split.train.pair_key)
+        p = world.relevant_propensity[not_in_train]
         expected += p.sum()
         variance += (p * (1 - p)).sum()
         seen += len(split.test)
@@ -103,21 +103,21 @@ def test_affinity_makes_relevant_items_suit_their_user(world):
     relevant = world.affinity_at(world.relevant.user, world.relevant.item).mean()
     assert relevant > 4 * 0.35 / np.sqrt(len(world.relevant))  # a random pair has mean 0 and sd 1/sqrt(8)
     indifferent = World(n_users=400, n_items=120, mean_relevant=12, affinity=0, popularity_skew=0, rng=1)
-    shown = indifferent.affinity_at(indifferent.relevant.user, indifferent.relevant.item).mean()
-    assert abs(shown) < 0.03
+    mean_affinity = indifferent.affinity_at(indifferent.relevant.user, indifferent.relevant.item).mean()
+    assert abs(mean_affinity) < 0.03
 
 
 def test_ratings_are_four_or_five_exactly_where_relevant_and_random_exposure_is_uniform(world):
-    shown = world.expose(30, rng=4)
-    liked = np.isin(shown.pair_key, world.relevant.pair_key)
-    assert set(shown.value[liked]) == {4.0, 5.0}
-    assert set(shown.value[~liked]) == {1.0, 2.0, 3.0}
-    assert np.array_equal(shown.activity, np.full(400, 30))
+    exposed = world.expose(30, rng=4)
+    liked = np.isin(exposed.pair_key, world.relevant.pair_key)
+    assert set(exposed.value[liked]) == {4.0, 5.0}
+    assert set(exposed.value[~liked]) == {1.0, 2.0, 3.0}
+    assert np.array_equal(exposed.activity, np.full(400, 30))
     chance = world.n_relevant.sum() / (400 * 120)
     assert abs(liked.mean() - chance) < 4 * np.sqrt(chance / 12000)
     per_item = 400 * 30 / 120
-    assert np.abs(shown.popularity - per_item).max() < 5 * np.sqrt(per_item)
-    assert (np.diff(shown.pair_key) > 0).all()
+    assert np.abs(exposed.popularity - per_item).max() < 5 * np.sqrt(per_item)
+    assert (np.diff(exposed.pair_key) > 0).all()
 
 
 def test_ratings_rise_with_affinity():
@@ -125,16 +125,18 @@ def test_ratings_rise_with_affinity():
     user, item = np.divmod(np.arange(1200), 30)
     suits = world.affinity_at(user, item)  # 1 or −1, as there is one factor
     relevant, rating = np.isin(user * 30 + item, world.relevant.pair_key), world.rating_at(user, item)
-    found = [set(rating[(suits == one) & (relevant == liked)]) for one in (-1, 1) for liked in (False, True)]
-    assert found == [{1, 2}, {4}, {2, 3}, {5}]
+    ratings = [
+        set(rating[(suits == sign) & (relevant == liked)]) for sign in (-1, 1) for liked in (False, True)
+    ]
+    assert ratings == [{1, 2}, {4}, {2, 3}, {5}]
     square = World(n_users=300, n_items=300, mean_relevant=1, rng=0)
     for sign in (1, -1):  # of a vector and itself, which is 1 but for rounding
         vars(square).update(item_factors=sign * square.user_factors)
-        found = square.affinity_at(np.arange(300), np.arange(300))
-        assert (sign * found).max() == 1
+        affinity = square.affinity_at(np.arange(300), np.arange(300))
+        assert (sign * affinity).max() == 1
 
 
-def test_a_list_holds_distinct_items_and_popular_ones_more_often_as_gamma_says():
+def test_lists_contain_distinct_items_and_popular_items_by_the_power_law():
     world = World(n_users=3000, n_items=50, mean_relevant=5, gamma=0.8, rng=0)
     popularity = np.arange(50)
     lists = world.recommend(popularity, length=1, n_lists=40000, rng=1)
@@ -151,7 +153,7 @@ def test_a_list_holds_distinct_items_and_popular_ones_more_often_as_gamma_says()
     assert np.log(noisy.popularity).std() == pytest.approx(1, abs=0.4)
 
 
-def test_example_models_are_made_of_what_their_names_say(world):
+def test_example_models_have_the_factors_in_their_names(world):
     split = world.split(3)
     models = world.example_models(split, rng=0)
     none = (np.zeros((400, 1)), np.zeros((120, 1)))
@@ -161,17 +163,19 @@ def test_example_models_are_made_of_what_their_names_say(world):
         "appeal": (*none, world.appeal),
     }
     for name, parts in exact.items():
-        assert all(np.array_equal(one, other) for one, other in zip(models[name], parts, strict=True))
-    assert [np.any(one) for one in models["popular"]] == [False, False, True]
+        assert all(
+            np.array_equal(actual, expected) for actual, expected in zip(models[name], parts, strict=True)
+        )
+    assert [np.any(actual) for actual in models["popular"]] == [False, False, True]
     assert np.floor(models["popular"][2]).tolist() == split.train.popularity.tolist()  # ties are broken
     for noisy, plain in zip(models["noisy"][:2], exact["niche"], strict=True):
         # Of 960 draws and more: the relative standard error of a standard deviation is 1/√1920.
         assert (noisy - plain).std() == pytest.approx(0.5, rel=0.1)
     assert np.array_equal(models["noisy"][2], world.appeal)
-    assert [one.shape[1] for one in models["random"]] == [2, 2]
-    for other in ("a split", World(n_users=400, n_items=121, rng=0, mean_relevant=1).split(0)):
+    assert [actual.shape[1] for actual in models["random"]] == [2, 2]
+    for wrong_split in ("a split", World(n_users=400, n_items=121, rng=0, mean_relevant=1).split(0)):
         with pytest.raises(InputError, match="must be one of this world, 400 × 120; got"):
-            world.example_models(other)
+            world.example_models(wrong_split)
     for wrong in (({}, ["atop"]), (models, [])):
         with pytest.raises(InputError, match=r"^models and metrics must not be empty\.$"):
             world.truth(*wrong, split)
@@ -196,10 +200,10 @@ def test_truth_equals_brute_force_over_all_relevant_items_outside_training():
         recall.append(np.mean([r <= 10 for r in rank.values()]))
         atop.append(np.mean([(len(pool) - r) / (len(pool) - 1) for r in rank.values()]))
         reciprocal.append(1 / min(rank.values()))
-        others = [j for j in pool if j not in rank]
-        auc.append(np.mean([[scores[u, i] > scores[u, j] for j in others] for i in relevant]))
+        other_items = [j for j in pool if j not in rank]
+        auc.append(np.mean([[scores[u, i] > scores[u, j] for j in other_items] for i in relevant]))
         sizes.append(len(relevant))
-        pairs.append(len(relevant) * len(others))
+        pairs.append(len(relevant) * len(other_items))
     assert table.loc[("noisy", "recall@10"), "ideal"] == pytest.approx(np.mean(recall), abs=1e-12)
     assert table.loc[("noisy", "atop"), "ideal"] == pytest.approx(np.mean(atop), abs=1e-12)
     assert table.loc[("noisy", "auc"), "ideal"] == pytest.approx(np.mean(auc), abs=1e-12)
@@ -230,7 +234,7 @@ def test_truth_equals_brute_force_over_all_relevant_items_outside_training():
         ({"affinity": 1_000_000.5}, r"affinity must be at most 1e\+06; got 1000000.5"),
     ],
 )
-def test_impossible_worlds_are_refused(options, message):
+def test_impossible_parameters_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         World(**{"n_users": 10, "n_items": 20, "mean_relevant": 3, "rng": 0, **options})
 
@@ -242,7 +246,7 @@ def test_a_scale_that_takes_a_propensity_above_one_is_refused(world):
         world.observe(0, scale=0)
     top = np.argmax(world.item_propensity)
     assert world.observe(0, scale=2).popularity[top] == world.relevant.popularity[top]  # seen for certain
-    assert [world.study(0, scale=one).propensity for one in (0.5, 1.5)] == [None, None]
+    assert [world.study(0, scale=scale).propensity for scale in (0.5, 1.5)] == [None, None]
     study = world.study(0)
     assert (study.threshold, study.propensity.is_probability) == (4, True)
     with pytest.raises(InputError, match="n_per_user must be at most n_items = 120"):
@@ -280,7 +284,7 @@ def test_ordered_pairs_follow_the_plackett_luce_law(affinity, n, rounds, monkeyp
         np.full(n, 2),
         np.log(weight),
         np.random.default_rng(0),
-        (user_factors, item_factors, affinity),
+        Taste(user_factors, item_factors, affinity),
     )
     law = plackett_luce_pairs(weight * np.exp(affinity * item_factors[:, 0]))
     first, second = item.reshape(n, 2).T
@@ -314,7 +318,7 @@ def test_hash_is_uniform_and_depends_on_key_and_seed_only():
 def test_the_splitmix_stream_matches_its_published_reference():
     # What Vigna's splitmix64.c gives from state 0 on; ours at key 0 and seeds 0, 1, 2, or a step as key.
     stream = (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F)
-    for seed, one in enumerate(stream):
-        assert uniform_hash(np.array([0]), seed)[0] == (one >> 11) * 2.0**-53
+    for seed, number in enumerate(stream):
+        assert uniform_hash(np.array([0]), seed)[0] == (number >> 11) * 2.0**-53
     step = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
     assert uniform_hash(step, 1)[0] == (stream[2] >> 11) * 2.0**-53
