@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,30 +71,30 @@ class Problem:
 
     Attributes
     ----------
-    what : str
+    description : str
         The problem, its count and its first place, as a sentence without the full stop.
-    way_out : str
+    advice : str
         The correction. Options stand in braces, ``{duplicates=drop}`` or ``{user}``, and are worded as
         arguments of Python or as options of the command line.
     """
 
-    what: str
-    way_out: str = ""
+    description: str
+    advice: str = ""
 
-    def said(self, *, as_options: bool = False) -> str:
+    def to_text(self, *, as_options: bool = False) -> str:
         """Return problem and correction, with arguments of Python or options of the command line.
 
         Examples
         --------
         >>> repeats = Problem("3 rows repeat a pair", "Pass {duplicates=drop} to keep the first")
-        >>> repeats.said()
+        >>> repeats.to_text()
         "3 rows repeat a pair. Pass duplicates='drop' to keep the first."
-        >>> repeats.said(as_options=True)
+        >>> repeats.to_text(as_options=True)
         '3 rows repeat a pair. Pass --duplicates drop to keep the first.'
         """
-        if not self.way_out:
-            return f"{self.what}."
-        return f"{self.what}. {format_options(self.way_out, as_options=as_options)}."
+        if not self.advice:
+            return f"{self.description}."
+        return f"{self.description}. {format_options(self.advice, as_options=as_options)}."
 
 
 def format_options(text: str, *, as_options: bool, of_lists: bool = False) -> str:
@@ -158,35 +158,35 @@ class ProblemsError(InputError):
     source : str
         Name of the input.
     problems : tuple of Problem
-    takes_options : str
+    options_of : str
         Function that has the options named in the corrections, if it is not the one that was called.
     """
 
-    def __init__(self, source: str, problems: Iterable[Problem], takes_options: str = "") -> None:
+    def __init__(self, source: str, problems: Iterable[Problem], options_of: str = "") -> None:
         self.source = source
         self.problems = tuple(problems)
-        self.takes_options = takes_options
-        super().__init__(self.said())
+        self.options_of = options_of
+        super().__init__(self.to_text())
 
     @property
     def of_lists(self) -> bool:
         """Whether the options belong to a file of recommendation lists."""
-        return self.takes_options.startswith("ipseval.Lists")
+        return self.options_of.startswith("ipseval.Lists")
 
-    def said(self, *, as_options: bool = False) -> str:
+    def to_text(self, *, as_options: bool = False) -> str:
         """Return the whole text, with arguments of Python or options of the command line."""
         texts = []
         for problem in self.problems:
-            text = f"{problem.what}."
-            if problem.way_out:
-                advice = format_options(problem.way_out, as_options=as_options, of_lists=self.of_lists)
+            text = f"{problem.description}."
+            if problem.advice:
+                advice = format_options(problem.advice, as_options=as_options, of_lists=self.of_lists)
                 text = f"{text} {advice}."
             texts.append(text)
 
         note = ""
-        names_options = any("{" in problem.way_out for problem in self.problems)
-        if self.takes_options and names_options and not as_options:
-            note = f"Options go to {self.takes_options}."
+        names_options = any("{" in problem.advice for problem in self.problems)
+        if self.options_of and names_options and not as_options:
+            note = f"Options go to {self.options_of}."
         if len(texts) == 1:
             return f"{self.source}: {texts[0]} {note}".rstrip()
 
@@ -198,7 +198,7 @@ class ProblemsError(InputError):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.source, self.problems, self.takes_options)
+        return type(self), (self.source, self.problems, self.options_of)
 
 
 class PropensityError(InputError):

@@ -13,7 +13,6 @@ from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._plan import plan_exposure
 from ipseval.correction._prior import CorrectionPrior
 from ipseval.correction._result import Correction
-from ipseval.utils.border import guard
 
 __all__ = [
     "CORRECTED",
@@ -29,5 +28,3 @@ __all__ = [
     "plan_exposure",
     "rank_with_exposure",
 ]
-
-guard(__name__)

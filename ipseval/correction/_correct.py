@@ -33,11 +33,13 @@ from ipseval.ranking.ranked_positives import ALL_ITEMS
 from ipseval.utils.checks import check_choice, check_fraction, check_models, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
 from ipseval.utils.ids import among, distinct, same_ids, union
+from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray, Missing, RngLike, TieChoice
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 
 
+@public_function
 def correct(
     models: Mapping[str, Any] | Evaluation,
     split: Split,
@@ -199,6 +201,7 @@ class RanksWithExposure:
         return {name: ranked.select(is_selected) for name, ranked in self.ranks.items()}
 
 
+@public_function
 def rank_with_exposure(
     models: Mapping[str, Any], split: Split, random_exposure: RandomExposure | None, **options: Any
 ) -> RanksWithExposure:
@@ -337,6 +340,7 @@ def check_evaluated_pairs(ranks: Mapping[str, RankedPositives], split: Split) ->
         raise InputError(f"the Evaluation and split must have the same training interactions. {advice}")
 
 
+@public_function
 def correct_ranks(
     ranks: RanksWithExposure,
     split: Split,
@@ -423,6 +427,7 @@ def _pairs_of_impressions(split: Split) -> Interactions | None:
     return _interactions_from_keys(keys, split)
 
 
+@public_function
 def correct_path(
     path: CorrectionPath,
     random_ranks: Mapping[str, RankedPositives] | None = None,

@@ -21,6 +21,7 @@ from ipseval.ranking.model_checks import check_same_positives
 from ipseval.utils.checks import as_generator
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.ids import among, distinct
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 
 BLOCK = 1024  # positives of one block of sums, which stay in the cache of the processor
@@ -46,6 +47,7 @@ CHANCE = 0.5
 MAX_INTRACLASS_CORRELATION = 0.9
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class CorrectionPath:
     """Values θ(α) = Σ w c/Σ w over the held-out positives of the log, with w = odds^−α.
@@ -152,6 +154,7 @@ class CorrectionPath:
         return compute_half_hit(self.hit, self.similarity, n_positives)
 
 
+@public_function
 def correction_path(
     ranks: Mapping[str, RankedPositives],
     split: Split,

@@ -14,6 +14,7 @@ from ipseval.correction._posterior import POOLING_SIZE, compute_posterior
 from ipseval.correction._result import Correction
 from ipseval.errors import DataWarning
 from ipseval.utils.checks import check_fraction, check_positive_int, warn_user
+from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray
 
 DEFAULT_SHARE = 0.05  # of randomly shown pairs that are positive, where there is no pilot
@@ -31,6 +32,7 @@ PLAN_COLUMNS = (
 )
 
 
+@public_function
 def plan_exposure(
     correction: Correction,
     *,

@@ -10,6 +10,7 @@ import numpy as np
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_fraction, check_real
+from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 ALPHAS = np.linspace(0, 1.8, 25)
@@ -33,6 +34,7 @@ PROFILES = "profiles"
 INTERACTIONS = "interactions"
 
 
+@public_class
 @dataclass(frozen=True)
 class CorrectionPrior:
     """The prior of the correction strength α, and of the deviations that no α can express.

@@ -32,6 +32,7 @@ from ipseval.reporting import Tables
 from ipseval.reporting.formatting import deliver
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import check_positive_int
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 
 CLAIMS = {
@@ -64,6 +65,7 @@ ORDER_COLUMNS = (
 )
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Correction(Result):
     """Bias-corrected estimates of the mean over relevant interactions, computed by `correct`.

@@ -9,7 +9,6 @@ import lazy_loader
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure
-from ipseval.utils.border import guard
 
 if TYPE_CHECKING:
     from ipseval.data import reading as reading
@@ -17,5 +16,3 @@ if TYPE_CHECKING:
 
 __all__ = ["ImpressionLog", "Interactions", "RandomExposure"]
 __getattr__, _, _ = lazy_loader.attach(__name__, submodules=["reading", "splits"])
-
-guard(__name__)

@@ -53,7 +53,7 @@ def raise_impression_problems(problems: list[Problem]) -> None:
     introduction = ""
     if len(problems) > 1:
         introduction = f"the log has {len(problems)} problems. "
-    text = introduction + " ".join(problem.said() for problem in problems)
+    text = introduction + " ".join(problem.to_text() for problem in problems)
     if all(_concerns_propensity(problem) for problem in problems):
         raise PropensityError(text)
     raise InputError(text)

@@ -26,16 +26,17 @@ from ipseval.data.interactions import (
     to_row_selection,
 )
 from ipseval.errors import InputError
-from ipseval.utils.border import guard
 from ipseval.utils.checks import as_float_vector, check_type, counted
 from ipseval.utils.columns import to_numbers
 from ipseval.utils.counts import Count, some
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, assign, freeze, owned, unchecked
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class ImpressionLog(Log):
     """Store impressions, one row per item shown, as codes over one universe of users and items.
@@ -276,6 +277,3 @@ class ImpressionLog(Log):
         for name, array in self._arrays.items():
             values[name] = array[rows]
         return unchecked(ImpressionLog, **values)
-
-
-guard(__name__)

@@ -13,12 +13,12 @@ import pandas as pd
 
 from ipseval.data._impression_checks import format_first_pair
 from ipseval.errors import InputError
-from ipseval.utils.border import guard
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
 from ipseval.utils.columns import log_columns, to_numbers
 from ipseval.utils.constructors import NamedConstructors
 from ipseval.utils.counts import Count, counts_frame, some
 from ipseval.utils.ids import Ids, as_ids, coded, places, refuse_header, repeated, to_id_array
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, BoolArray, HasIds, IntArray, assign, owned, readonly, unchecked
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Universe(metaclass=NamedConstructors):
         return int(self.item_ids.size)
 
 
+@public_class
 class Log(Universe):
     """Represent rows of users and items as codes of their ids."""
 
@@ -110,6 +111,7 @@ class Log(Universe):
         return sizes
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Interactions(Log):
     """Store observed user–item pairs as codes over one universe of users and items.
@@ -376,6 +378,7 @@ class Interactions(Log):
         )
 
 
+@public_function
 def to_row_selection(keep: npt.ArrayLike, n_rows: int) -> BoolArray | IntArray:
     """Return a mask or row numbers as an array, or raise `InputError`."""
     rows = np.asarray(keep)
@@ -388,6 +391,7 @@ def to_row_selection(keep: npt.ArrayLike, n_rows: int) -> BoolArray | IntArray:
     return rows
 
 
+@public_function
 def check_one_dimensional(array: AnyArray, name: str) -> AnyArray:
     """Return the array, or raise `InputError` unless it has one dimension."""
     if array.ndim != 1:
@@ -395,6 +399,7 @@ def check_one_dimensional(array: AnyArray, name: str) -> AnyArray:
     return array
 
 
+@public_function
 def check_codes(name: str, codes: AnyArray, size: int) -> IntArray:
     """Return int64 codes of `size` ids, or raise `InputError`."""
     if not check_one_dimensional(codes, name).size:
@@ -410,6 +415,7 @@ def check_codes(name: str, codes: AnyArray, size: int) -> IntArray:
     return codes.astype(np.int64)
 
 
+@public_function
 def read_columns(
     frame: IntoFrame,
     names: Mapping[str, str | None],
@@ -460,6 +466,7 @@ def _check_column_names(names: Mapping[str, str | None]) -> dict[str, str]:
     return column_names
 
 
+@public_function
 def to_mask(values: AnyArray, name: str) -> BoolArray:
     """Return a column of True/False or 1/0 as a mask, or raise `InputError`."""
     if values.dtype == object:
@@ -476,6 +483,7 @@ def to_mask(values: AnyArray, name: str) -> BoolArray:
     return values.astype(bool)
 
 
+@public_function
 def check_interactions(log: object, name: str, advice: str = "Interactions.from_frame(frame)") -> None:
     """Raise `InputError` unless `log` is Interactions; `advice` names how to make them."""
     if isinstance(log, Interactions):
@@ -489,6 +497,7 @@ def check_interactions(log: object, name: str, advice: str = "Interactions.from_
     raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {advice}.")
 
 
+@public_function
 def encode(values: AnyArray | Ids, universe: npt.ArrayLike | None, name: str) -> tuple[IntArray, AnyArray]:
     """Return codes (n,) and their ids: the universe in its order, or the sorted distinct values."""
     column = values if isinstance(values, Ids) else coded(as_ids(values, name), name)
@@ -506,6 +515,3 @@ def encode(values: AnyArray | Ids, universe: npt.ArrayLike | None, name: str) ->
             "or remove their rows."
         )
     return positions.take(column.codes), ids
-
-
-guard(__name__)

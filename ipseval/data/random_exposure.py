@@ -12,7 +12,6 @@ import numpy.typing as npt
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions, check_codes, check_interactions, to_row_selection
 from ipseval.errors import DataWarning, InputError
-from ipseval.utils.border import guard
 from ipseval.utils.checks import (
     as_float_vector,
     check_fraction,
@@ -24,6 +23,7 @@ from ipseval.utils.checks import (
     warn_user,
 )
 from ipseval.utils.ids import among, by_row, distinct, places, repeated
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, assign, readonly
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ MAX_SLOPE = 10.0  # limit of the fitted slope on both sides
 INSTEAD = " Pass RandomExposure.from_frame(frame, split)."
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class RandomExposure:
     """Store pairs that were shown at random, and whether the user liked the item.
@@ -460,6 +461,3 @@ def check_exposure(exposure: object, name: str = "exposure") -> None:
             f"{name} must have equal weights, because propensity models do not use weights; got unequal "
             "weights. Pass it to ipseval.correct as random_exposure instead."
         )
-
-
-guard(__name__)

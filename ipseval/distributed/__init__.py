@@ -5,8 +5,5 @@ from __future__ import annotations
 from ipseval.distributed._dask import evaluate_dask
 from ipseval.distributed._duckdb import evaluate_duckdb
 from ipseval.distributed._spark import evaluate_spark
-from ipseval.utils.border import guard
 
 __all__ = ["evaluate_dask", "evaluate_duckdb", "evaluate_spark"]
-
-guard(__name__)

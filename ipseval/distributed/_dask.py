@@ -23,6 +23,7 @@ from ipseval.distributed.sorted_pairs import ListArrays
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction, merge_two
+from ipseval.utils.public import public_function
 
 DaskFrame: TypeAlias = Any  # dask.dataframe has no types
 Delayed: TypeAlias = Any
@@ -32,6 +33,7 @@ COUNTS_PER_TASK = 8  # counts that one task adds up
 BLOCK_COLUMNS = {"partition": "int64", "frame": "int64", "place": "int64", "rows": "object"}
 
 
+@public_function
 def evaluate_dask(
     models: dict[str, Any],
     train: Any,

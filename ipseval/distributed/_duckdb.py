@@ -24,6 +24,7 @@ from ipseval.errors import InputError
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.utils.checks import check_positive_int, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval.utils.public import public_function
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -33,6 +34,7 @@ ROWS_PER_PART = 8_000_000  # of all files together, about: 1 GB with what is com
 Files = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 
+@public_function
 def evaluate_duckdb(
     models: dict[str, Any],
     train: Files,

@@ -21,6 +21,7 @@ from ipseval.distributed.sorted_pairs import ListArrays
 from ipseval.errors import InputError, IpsevalError
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction, merge_all
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ MISPLACED_USERS = (
 PARTITIONS_PER_MERGE = 64  # partitions that one task merges; a power of 2, so that pairs do not change
 
 
+@public_function
 def evaluate_spark(
     models: dict[str, Any],
     train: Any,

@@ -12,7 +12,6 @@ from ipseval.estimators.labels import ESTIMATORS
 from ipseval.estimators.sample import Sample
 from ipseval.estimators.snips import ShrunkSnips, Snips
 from ipseval.estimators.user_sums import UserSums
-from ipseval.utils.border import guard
 
 __all__ = [
     "ESTIMATORS",
@@ -30,5 +29,3 @@ __all__ = [
     "card",
     "claim",
 ]
-
-guard(__name__)

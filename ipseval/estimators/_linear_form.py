@@ -11,9 +11,11 @@ from scipy import sparse
 
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Represent an estimate as a weighted mean over positives: R = (Σ a c / Σ a) · mean V.
@@ -57,6 +59,7 @@ class Parts:
         return mean * float(self.volume.mean())
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class LinearForm:
     """Describe how an estimator combines contributions c and weights w.

@@ -15,9 +15,11 @@ from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 
 
+@public_class
 @dataclass(frozen=True)
 class Aoa(Estimator):
     """Average a metric over the observed positives without weights (AOA).

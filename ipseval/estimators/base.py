@@ -12,6 +12,7 @@ from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
+from ipseval.utils.public import public_class
 from ipseval.utils.registry import from_outside
 from ipseval.utils.types import FloatArray, IntArray
 
@@ -26,6 +27,7 @@ def missing_method_message(estimator: Estimator, method: str) -> str:
     return ""
 
 
+@public_class
 class Estimator(ABC):
     """Base class of estimators: a way to weight and average the values of users.
 

@@ -17,6 +17,7 @@ from ipseval.estimators.user_sums import MergedSums, UserSums
 from ipseval.metrics import Metric, metric
 from ipseval.metrics.rating_metrics import RATING_METRICS, RatingMetric, rating_metric
 from ipseval.utils.checks import counted
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray
 
 TIE_DESCRIPTIONS = {
@@ -25,6 +26,7 @@ TIE_DESCRIPTIONS = {
 }
 
 
+@public_function
 def claim(
     metric: Metric,
     estimator: str | Estimator,
@@ -66,6 +68,7 @@ def claim(
     return estimator.claim(metric, is_probability=is_probability, n_relevant=n_relevant)
 
 
+@public_function
 def card(label: str | Metric) -> str:
     """Describe a metric: its formula and conventions, and the guarantees of all estimators.
 
@@ -143,6 +146,7 @@ def _describe_cutoff(metric: Metric) -> str:
 FITTED = "the error holds that of the fitted weights"
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """The estimate of one metric by one estimator for one recommender.

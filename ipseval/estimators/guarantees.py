@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ipseval.utils.public import public_class
+
 Level = Literal["exactly unbiased", "consistent", "nearly consistent", "not consistent", "biased", "no claim"]
 NRelevant = Literal["known", "estimated", "absent"]
 
 
+@public_class
 @dataclass(frozen=True)
 class Claim:
     """The statistical guarantee of an estimate, with its condition.

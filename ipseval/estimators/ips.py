@@ -14,9 +14,11 @@ from ipseval.estimators.guarantees import Claim, NRelevant
 from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
+from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray
 
 
+@public_class
 @dataclass(frozen=True)
 class Ips(Estimator):
     """Average a metric with inverse propensity weights over all users of the population (IPS).

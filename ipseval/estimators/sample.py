@@ -17,6 +17,7 @@ from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import as_float_vector, check_choice, counted
 from ipseval.utils.ids import by_label
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, TieChoice, freeze, readonly
 
 NO_PROPENSITY = (
@@ -26,6 +27,7 @@ NO_PROPENSITY = (
 NRelevantLike = int | npt.ArrayLike | Literal["estimated"] | None
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Sample:
     """The ranked positives of one recommender with their propensities: the input of every estimator.

@@ -17,6 +17,7 @@ from ipseval.metrics import Metric
 from ipseval.metrics.additive import is_mean_of_contributions
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_fraction
+from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 FEW_POSITIVES = 5  # per-user SNIPS warns below this median number of positives
@@ -47,6 +48,7 @@ def normalized_user_values(sample: Sample, metric: Metric) -> FloatArray:
     return np.asarray(weighted_sums / sample.user_weight)
 
 
+@public_class
 @dataclass(frozen=True)
 class Snips(Estimator):
     """Average a metric with inverse propensity weights that are divided by their sum (SNIPS).
@@ -229,6 +231,7 @@ class Snips(Estimator):
         return UserSums.of(ranked.users, won_pairs, pairs)
 
 
+@public_class
 @dataclass(frozen=True)
 class ShrunkSnips(Estimator):
     """Average a metric by SNIPS with a normaliser between the user's and the mean over all users.

@@ -15,6 +15,7 @@ import numpy as np
 from ipseval.errors import InputError
 from ipseval.utils.checks import counted
 from ipseval.utils.ids import union
+from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 # Differences between users below this share of their values are rounding errors.
@@ -54,6 +55,7 @@ def ratio_gradient(means: FloatArray, root: bool) -> FloatArray:
     )
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class UserSums:
     """Per-user sums from which an estimate and its uncertainty follow: R = (ΣN/ΣD) · (ΣV/ΣM), or its root.

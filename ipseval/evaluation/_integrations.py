@@ -23,8 +23,8 @@ from ipseval.metrics import Metric
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import rank_positives
-from ipseval.utils.border import guard
 from ipseval.utils.compute import ComputeOptions
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 __all__ = ["lenskit_metric", "recbole_metric", "rectools_metric"]
@@ -73,10 +73,12 @@ def _build_split(train: PairData, test: PairData, propensity: object) -> Split:
     if isinstance(propensity, Propensity):
         users = propensity.user_ids
         items = propensity.item_ids
-    return Split.from_frames(_select_pairs(train), _select_pairs(test), users=users, items=items)
+    test_pairs = _select_pairs(test)
+    assert test_pairs is not None
+    return Split.from_frames(_select_pairs(train), test_pairs, users=users, items=items)
 
 
-def _build_lists(frame: object) -> Lists:
+def _build_lists(frame: Any) -> Lists:
     """Return lists in the order of their library, including items that training and test lack."""
     return Lists(frame, seen="keep", unknown="candidate", missing="drop", gaps="raise")
 
@@ -145,6 +147,7 @@ class ListMetrics:
         return evaluation.per_user(MODEL, self.metrics[0].label, self.estimator.label)
 
 
+@public_function
 def lenskit_metric(
     metric: str | Metric, *, propensity: Any = None, estimator: Any = None, train: Any = None
 ) -> Any:
@@ -191,6 +194,7 @@ def lenskit_metric(
     return metric_class()
 
 
+@public_function
 def rectools_metric(
     metric: str | Metric, *, propensity: Any = None, estimator: Any = None, train: Any = None
 ) -> Any:
@@ -299,6 +303,7 @@ def _to_tokens(data: _RecboleData, user: IntArray, item: IntArray) -> pd.DataFra
     )
 
 
+@public_function
 def recbole_metric(
     config: Any, train: Any, *held_out: Any, metric: str, propensity: Any = None, estimator: Any = None
 ) -> str:
@@ -432,6 +437,3 @@ def _split_dataset(dataset: Any, train: Any, propensity: Any) -> Split:
         )
     positives = dataset.features_data[dataset.labels_data > 0]
     return _build_split(train, positives, propensity)
-
-
-guard(__name__)

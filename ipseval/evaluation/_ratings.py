@@ -18,14 +18,15 @@ from ipseval.evaluation.pipeline import evaluate_ranks
 from ipseval.metrics.rating_metrics import RatedPairs, RatingMetric, rating_metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.utils.border import guard
 from ipseval.utils.checks import as_float_vector, as_list, check_finite, number_type, refuse_masked
 from ipseval.utils.ids import as_ids, by_label, by_row, places
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, FloatArray, IntervalMethod, LowEss, RngLike
 
 __all__ = ["evaluate_ratings"]
 
 
+@public_function
 def evaluate_ratings(
     models: Mapping[str, Any],
     ratings: Interactions,
@@ -220,6 +221,3 @@ def _encode_labels(labels: pd.Index, ids: AnyArray, name: str) -> AnyArray:
     """Return the codes of the labels; distinct numbers below 0 for unknown labels."""
     codes = places(as_ids(labels, f"{name}: labels"), ids, f"{name}: labels", strict=False)
     return np.where(codes < 0, -1 - np.arange(codes.size), codes)
-
-
-guard(__name__)

@@ -11,8 +11,8 @@ from ipseval.metrics.base import Metric
 from ipseval.metrics.labels import METRICS
 from ipseval.propensity.labels import PROPENSITIES
 from ipseval.ranking.adapters.registry import ADAPTERS
-from ipseval.utils.border import guard
 from ipseval.utils.checks import kind_of
+from ipseval.utils.public import public_function
 from ipseval.utils.registry import Registry
 
 __all__ = ["register"]
@@ -20,6 +20,7 @@ __all__ = ["register"]
 Member = TypeVar("Member")
 
 
+@public_function
 def register(member: Member, *, name: str | None = None) -> Member:
     """Register a custom metric, estimator, propensity model or adapter under a name.
 
@@ -91,6 +92,3 @@ def _find_registry(member: object) -> tuple[Registry[Any], str | None]:
         "register takes a class of metrics, an estimator, a class of propensity models with fit(train), or a "
         f"function describe(model, split) of an adapter; got {kind_of(member)}."
     )
-
-
-guard(__name__)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ipseval.data.splits import Split
 from ipseval.data.splits.split import check_split
 from ipseval.errors import InputError
 
 
-def resolve_split(split: object, train: object, test: object) -> Split:
+def resolve_split(split: object, train: Any, test: Any) -> Split:
     """Return the split that was passed, or the one of `train` and `test`.
 
     Raises

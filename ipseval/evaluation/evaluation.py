@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -66,10 +66,10 @@ from ipseval.ranking import RankedPositives
 from ipseval.reporting import Explanation, Tables
 from ipseval.reporting.formatting import csv_text, deliver
 from ipseval.reporting.results import Result
-from ipseval.utils.border import guard
 from ipseval.utils.checks import as_float_vector, check_choice, chosen
 from ipseval.utils.codec import save
 from ipseval.utils.counts import Count, counts_frame
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.registry import matching
 from ipseval.utils.types import AnyArray, IntervalMethod, RngLike
 
@@ -82,6 +82,7 @@ N_REFIT_RESAMPLES = 1000
 LatexLayout = Literal["models x metrics", "long"]
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class StoredParts:
     """Results that a file keeps, and that an evaluation otherwise computes on demand; None: not yet known.
@@ -104,6 +105,7 @@ class StoredParts:
     basis: dict[str, Any] | None = None
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Result):
     """All estimates of an evaluation; `frame` is the tidy table.
@@ -157,6 +159,12 @@ class Evaluation(Result):
     _stored: StoredParts = field(default=StoredParts(), metadata=STORED)
 
     # ---- names -----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: object) -> NoReturn:
+        """Raise `TypeError`, because estimates are rows of `frame`."""
+        raise TypeError(
+            "'Evaluation' object has no items. Use .frame, or .estimate(model, metric, estimator)."
+        )
 
     @property
     def models(self) -> list[str]:
@@ -1087,6 +1095,7 @@ class Evaluation(Result):
         log_to_tracker(tracker, self._frame, {"verdict": self.verdict, **record}, self.to_html())
 
 
+@public_function
 def find_label(label: str, labels: Iterable[str], parse: Callable[[str], Metric | Estimator]) -> str:
     """Return the label among `labels` that `label` names, also in another spelling; else `label`."""
     match = matching(label, list(labels))
@@ -1096,6 +1105,3 @@ def find_label(label: str, labels: Iterable[str], parse: Callable[[str], Metric 
         return parse(label).label
     except InputError:
         return label
-
-
-guard(__name__)

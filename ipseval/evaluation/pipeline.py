@@ -40,13 +40,14 @@ from ipseval.ranking.model_checks import (
     list_count,
     list_notes,
 )
-from ipseval.utils.border import guard
 from ipseval.utils.checks import check_models, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval.utils.counts import RESULT, Count, some
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, IntervalMethod, LowEss, Missing, RngLike, TieChoice
 
 
+@public_function
 def evaluate(
     models: Mapping[str, Any],
     split: Split | None = None,
@@ -203,6 +204,7 @@ def _rank_and_evaluate(
     return _reduce_and_finish(ranks, request, n_threads)
 
 
+@public_function
 def evaluate_ranks(
     ranks: Mapping[str, RankedPositives],
     *,
@@ -268,6 +270,7 @@ MANY_EXCLUDED = 10
 NO_POSITIVE = "there is no positive to evaluate."
 
 
+@public_function
 def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
     """Build the evaluation from the reduction of all users, after the checks that need all of them."""
     size = reduction.extent
@@ -371,6 +374,3 @@ def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, 
                     of_lists=notes,
                 )
     return estimates
-
-
-guard(__name__)

@@ -5,8 +5,5 @@ from __future__ import annotations
 from ipseval.inference.comparisons import compare
 from ipseval.inference.gamma_sensitivity import Sensitivity
 from ipseval.inference.weight_bounds import bounds
-from ipseval.utils.border import guard
 
 __all__ = ["Sensitivity", "bounds", "compare"]
-
-guard(__name__)

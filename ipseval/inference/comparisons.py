@@ -15,6 +15,7 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimate
 from ipseval.estimators.user_sums import ROUNDING, MergedSums
 from ipseval.utils.checks import check_choice, check_fraction, check_real
+from ipseval.utils.public import public_function
 from ipseval.utils.types import BoolArray, FloatArray
 
 Correction = Literal["holm", "bh", "bonferroni"] | None
@@ -30,6 +31,7 @@ FAMILIES: dict[str, list[str]] = {
 }
 
 
+@public_function
 def compare(
     estimates: Mapping[tuple[str, str, str], Estimate],
     *,

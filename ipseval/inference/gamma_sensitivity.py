@@ -24,6 +24,7 @@ from ipseval.reporting.formatting import number
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
 from ipseval.utils.checks import as_float_vector, check_choice, check_finite
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 
 SENSITIVITY_COLUMNS = (
@@ -52,6 +53,7 @@ TIPPING_COLUMNS = (
 ROUNDING = 1e-12
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Sensitivity(Result):
     """Estimates R(γ) of every recommender, metric and estimator over a grid of γ.

@@ -15,6 +15,7 @@ from ipseval.inference._linear_groups import group_estimates, list_keys, weights
 from ipseval.inference.intervals import Key
 from ipseval.metrics import Metric
 from ipseval.utils.checks import real_number
+from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray
 
 NOT_LINEAR = "not a weighted average of contributions"
@@ -22,6 +23,7 @@ BOUNDS_COLUMNS = ("model", "metric", "estimator", "factor", "estimate", "lower",
 LARGEST_FACTOR = 1e150  # whose square is still a float
 
 
+@public_function
 def bounds(
     samples: Mapping[str, Sample],
     metrics: Sequence[Metric],

@@ -6,8 +6,8 @@ from ipseval.metrics.additive import AdditiveMetric
 from ipseval.metrics.base import Definition, Metric, Parameter
 from ipseval.metrics.labels import METRICS
 from ipseval.metrics.sampled.sampled_metric import metric
-from ipseval.utils.border import guard
+from ipseval.utils.public import explain_missing_names
 
 __all__ = ["METRICS", "AdditiveMetric", "Definition", "Metric", "Parameter", "metric"]
 
-guard(__name__)
+__getattr__ = explain_missing_names(__name__)

@@ -13,11 +13,13 @@ from ipseval.metrics._ties import average_over_ties, find_rank_ranges
 from ipseval.metrics.base import Definition, Metric, cache_last
 from ipseval.metrics.gains import GAIN, Gain, compute_gains
 from ipseval.ranking import RankedPositives
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule
 
 SUM_PLUG_IN = "|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms"
 
 
+@public_class
 @dataclass(frozen=True, repr=False)
 class AdditiveMetric(Metric):
     """Compute (1/s) Σ c(r_i) for kind "mean", or Σ c(r_i) for kind "sum", over the positives of a user.

@@ -13,6 +13,7 @@ import numpy as np
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_positive_int
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule, readonly
 
 Kind = Literal["mean", "sum", "pairwise", "list"]
@@ -23,6 +24,7 @@ TIE_RULES = ("mean", "min", "max", "expected")
 MAX_QUADRATIC_SIZE = 4_000
 
 
+@public_class
 @dataclass(frozen=True)
 class Definition:
     """The formula and conventions of a metric, for a known relevant set S with ranks r.
@@ -55,6 +57,7 @@ class Definition:
     plug_in: str = "per-user weighted mean of the contributions, Σwc/Σw"
 
 
+@public_class
 @dataclass(frozen=True)
 class Parameter:
     """A parameter of a metric label, such as p in "rbp(p=0.8)".
@@ -77,6 +80,7 @@ class Parameter:
     shown: bool = False
 
 
+@public_class
 @dataclass(frozen=True, repr=False)
 class Metric(ABC):
     """Compute one number per user from the ranks of the user's positives (base class of all metrics).

@@ -7,9 +7,6 @@ import lazy_loader
 from ipseval.policies._evaluate import evaluate_policies
 from ipseval.policies._evaluate_rewards import evaluate_rewards
 from ipseval.policies._result import PolicyEvaluation
-from ipseval.utils.border import guard
 
 __all__ = ["PolicyEvaluation", "evaluate_policies", "evaluate_rewards"]
 __getattr__, _, _ = lazy_loader.attach(__name__, submodules=["rewards"])
-
-guard(__name__)

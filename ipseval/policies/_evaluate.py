@@ -34,6 +34,7 @@ from ipseval.utils.checks import (
 )
 from ipseval.utils.columns import columns_of
 from ipseval.utils.ids import places
+from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray, RngLike
 
 LISTS_COLUMNS = ("user", "item", "position")
@@ -144,6 +145,7 @@ def _build_list_target(policy: Any, log: ImpressionLog, position: IntArray, name
     )
 
 
+@public_function
 def evaluate_policies(
     log: ImpressionLog,
     policies: Mapping[str, Any],

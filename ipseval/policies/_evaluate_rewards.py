@@ -21,9 +21,11 @@ from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives, top_items
 from ipseval.utils.checks import check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, LowEss, RngLike, TieChoice
 
 
+@public_function
 def evaluate_rewards(
     models: Mapping[str, Any],
     split: Split,

@@ -19,6 +19,7 @@ from ipseval.reporting.formatting import LEVEL, decimals, listed, shown_p
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
 from ipseval.utils.checks import check_positive_int, check_type
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 
 GIVEN_CHANCES = "given the logged chances, where they cover the policy"
@@ -115,6 +116,7 @@ def subtract_control_variate(
     )
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class PolicyEvaluation(Result):
     """Values of policies, per impression, with intervals and diagnostics of the weights.

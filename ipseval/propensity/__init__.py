@@ -19,7 +19,6 @@ from ipseval.propensity.impressions import (
     check_logged,
 )
 from ipseval.propensity.labels import PROPENSITIES, parse_propensity
-from ipseval.utils.border import guard
 
 __all__ = [
     "PROPENSITIES",
@@ -46,5 +45,3 @@ __all__ = [
     "parse_propensity",
     "profile_features",
 ]
-
-guard(__name__)

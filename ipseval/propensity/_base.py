@@ -23,6 +23,7 @@ from ipseval.utils.checks import (
     examples,
     warn_user,
 )
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, FloatArray, HasIds, IntArray, freeze, readonly
 
 # Squares of weights enter standard errors and effective sample sizes. Within these limits they neither
@@ -116,6 +117,7 @@ def weakest_basis(*bases: Basis) -> Basis:
     return max(bases, key=BASES.index)
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Propensity:
     """P_ui = P(O_ui = 1 | i ∈ S_u), or a quantity proportional to it.
@@ -502,6 +504,7 @@ class _TransformedDerivative:
         return np.column_stack([self.step.apply(values, axis_change)[1] for axis_change in changes.T])
 
 
+@public_class
 class PropensityModel(Protocol):
     """An unfitted propensity, as `evaluate` takes it: all options but the log are in its constructor."""
 

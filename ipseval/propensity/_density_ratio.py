@@ -32,6 +32,7 @@ from ipseval.propensity.cross_fitted_odds import (
 from ipseval.propensity.fit_error import FitError
 from ipseval.utils.checks import as_generator, check_fraction, check_positive_int, warn_user
 from ipseval.utils.ids import among, distinct
+from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, RngLike, readonly
 
 # Without held-out positives, this share of the training positives is set aside, this number of times.
@@ -55,6 +56,7 @@ class _PropensityDerivative:
         return -self.odds.derivative(user, self.odds.features(user, item))
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class DensityRatioPropensity:
     """Estimate P_ui ∝ 1/odds that a positive comes from random exposure rather than from the log.
@@ -250,6 +252,7 @@ class DensityRatioPropensity:
         )
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class DensityRatioFit:
     """Estimates and diagnostics of a density ratio, out of fold.

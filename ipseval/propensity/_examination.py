@@ -16,6 +16,7 @@ from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import check_codes
 from ipseval.errors import DataWarning, InputError
 from ipseval.utils.checks import check_choice, check_fraction, check_type, warn_user
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, freeze
 
 METHODS = ("randomised", "harvesting", "em")
@@ -24,6 +25,7 @@ TOLERANCE = 1e-10  # of θ between two steps, thousands of times below its stand
 MAX_STEPS = 20_000
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class ExaminationCurve:
     """The probability that each position is examined, relative to the first one.
@@ -163,6 +165,7 @@ class ExaminationCurve:
         return plots.plot_examination(self.frame, ax=ax)
 
 
+@public_class
 @dataclass(frozen=True)
 class ExaminationModel:
     """Fit the position-based click model, P(click) = θ_p γ, to an impression log.

@@ -33,12 +33,14 @@ from ipseval.utils.checks import (
     check_real,
     check_same_labels,
 )
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray
 
 # Share of the slope that is lost to counting noise of n*, above which a fit warns.
 ATTENUATION_LIMIT = 0.1
 
 
+@public_function
 def fit_gamma_from_exposure(
     popularity: npt.ArrayLike,
     n_exposed: npt.ArrayLike,
@@ -215,6 +217,7 @@ def compute_noise_share(popularity: FloatArray, exposures: FloatArray, slope: fl
     return min(1.0, noise_variance / total_variance)
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class DirectPropensity:
     """Measure the propensity of each item on random exposure, without assuming a power law.
@@ -311,6 +314,7 @@ class DirectPropensity:
         return float((exposures**2 * rate).sum()) / excess_variance
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class StratifiedPropensity:
     """Measure one propensity for each stratum of popularity on random exposure.

@@ -24,6 +24,7 @@ from ipseval.utils.checks import (
     check_same_labels,
     warn_user,
 )
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import BoolArray, FloatArray, RngLike, freeze
 
 NOT_IDENTIFIED = (
@@ -93,6 +94,7 @@ def _fit_level_slopes(x: FloatArray, mean_counts: FloatArray) -> FloatArray:
     return np.asarray((x_centred * y_centred).sum(1) / (x_centred**2).sum(1), dtype=np.float64)
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class GammaFit:
     """Estimate of γ, the exponent of P^select ∝ (n*)^γ, and of η = (γ+1)/2, the exponent of P ∝ (n*)^η.
@@ -292,6 +294,7 @@ class GammaFit:
         return "\n".join(lines)
 
 
+@public_function
 def fit_gamma(
     popularity: npt.ArrayLike,
     recommended: npt.ArrayLike | sparse.csr_array,

@@ -16,9 +16,11 @@ from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, che
 from ipseval.utils.checks import as_float_vector, check_bool, check_choice, kind_of
 from ipseval.utils.columns import as_frame
 from ipseval.utils.ids import by_label
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, FloatArray, HasIds, assign
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class KnownPropensity:
     """Use propensities that are known: per item, per pair, of rank one, or a function.
@@ -140,6 +142,7 @@ class KnownPropensity:
         return self._build("known factors", train, rank_one=factors, user_ids=train.user_ids)
 
     def _fit_pairs(self, train: HasIds) -> Propensity:
+        assert self.pair is not None
         log = Interactions.from_frame(
             self.pair, value="propensity", users=train.user_ids, items=train.item_ids
         )

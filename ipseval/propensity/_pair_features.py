@@ -7,6 +7,7 @@ from scipy import sparse
 
 from ipseval.data.interactions import Interactions, check_codes, check_interactions
 from ipseval.errors import InputError
+from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray
 
 FEATURE_NAMES = (
@@ -24,6 +25,7 @@ BLOCK_ROWS = 256
 BLOCK_GATHER = 8_000_000
 
 
+@public_function
 def profile_features(train: Interactions, user: IntArray, item: IntArray) -> FloatArray:
     """Return the default features of user–item pairs for a density ratio.
 

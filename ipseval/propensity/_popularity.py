@@ -11,6 +11,7 @@ from scipy.special import zeta
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_counts, check_positive_int
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray
 
 # Range of the exponent, and the ratio of the golden-section search.
@@ -19,6 +20,7 @@ LARGEST_EXPONENT = 30.0
 GOLDEN_RATIO = (np.sqrt(5) - 1) / 2
 
 
+@public_class
 @dataclass(frozen=True)
 class PopularityExponent:
     """Power law P(n* = x) ∝ x^(−exponent) of the tail n* >= xmin.
@@ -73,6 +75,7 @@ class PopularityExponent:
         )
 
 
+@public_function
 def fit_popularity_exponent(popularity: npt.ArrayLike, *, xmin: int | None = None) -> PopularityExponent:
     """Fit the exponent α of P(n* = x) = x^(−α)/ζ(α, xmin), x = xmin, xmin + 1, … (descriptive).
 

@@ -27,9 +27,11 @@ from ipseval.propensity._gamma import (
 from ipseval.propensity._recommendations import count_recommendations
 from ipseval.propensity.steps import PropensityTransform
 from ipseval.utils.checks import check_choice, check_counts, check_real, real_number, warn_user
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class PowerLawPropensity:
     """Compute propensities from observed popularity, P_i = κ (n*_i)^η with η = (γ+1)/2.

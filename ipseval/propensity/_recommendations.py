@@ -12,6 +12,7 @@ from ipseval.errors import InputError
 from ipseval.utils.checks import as_generator, check_positive_int, kind_of
 from ipseval.utils.columns import as_frame
 from ipseval.utils.ids import distinct, same_ids
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, HasIds, IntArray, RngLike
 
 SCORES_ADVICE = "pass its best items, ipseval.ranking.top_items(model, split, k=50)."
@@ -42,6 +43,7 @@ def _build_matrix(rows: IntArray, items: IntArray, n_lists: int, n_items: int) -
     return sparse.csr_array((np.ones(rows.size), (rows, items)), shape=(n_lists, n_items))
 
 
+@public_function
 def count_recommendations(
     lists: Any, train: Interactions, *, k: int = 50, rng: RngLike = None
 ) -> sparse.csr_array:

@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_callable, check_finite, refuse_masked
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, readonly
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class FitError:
     """First-order error of a fitted propensity due to the sample of users that it was fitted to.

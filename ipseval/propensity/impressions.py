@@ -14,6 +14,7 @@ from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest_basis
 from ipseval.propensity._examination import ExaminationCurve
 from ipseval.utils.checks import check_choice, check_fraction, check_type, warn_user
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, freeze
 
 NEEDS_LOG = (
@@ -30,6 +31,7 @@ DETERMINISTIC_SHRINKAGE = 0.05
 SMALL_UNSEEN_SHARE = 0.05
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class _ImpressionModel:
     """Base of models that read the impressions of a log, with an optional examination curve."""
@@ -54,6 +56,7 @@ class _ImpressionModel:
         return self.log
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class ImpressionPropensity(_ImpressionModel):
     """Estimate the probability that a pair was shown and examined at least once, from impressions.
@@ -183,6 +186,7 @@ class ImpressionPropensity(_ImpressionModel):
         )
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class LoggedPropensity(_ImpressionModel):
     """Compute the probability that a pair was shown and examined at least once, from logged propensities.
@@ -396,6 +400,7 @@ class _ExposureProbability:
         return np.where(probability > 0, probability, np.nan)
 
 
+@public_function
 def check_logged(log: ImpressionLog, *, significance: float = 0.01) -> pd.DataFrame:
     """Check the propensities of a log against its impressions.
 

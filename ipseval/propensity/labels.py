@@ -15,6 +15,7 @@ from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity.impressions import ImpressionPropensity, LoggedPropensity
 from ipseval.utils.checks import kind_of
+from ipseval.utils.public import public_function
 from ipseval.utils.registry import Registry
 
 
@@ -67,6 +68,7 @@ WORD_VALUES = {"none": None, "true": True, "false": False}
 OptionValue = bool | int | float | str | None
 
 
+@public_function
 def parse_propensity(label: str) -> PropensityModel:
     """Create the unfitted propensity model of a label.
 

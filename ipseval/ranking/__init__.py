@@ -7,7 +7,6 @@ import lazy_loader
 from ipseval.ranking._rank_positives import rank_positives, top_items
 from ipseval.ranking._sampled_candidates import SampledCandidates
 from ipseval.ranking.ranked_positives import RankedPositives
-from ipseval.utils.border import guard
 
 __all__ = [
     "RankedPositives",
@@ -16,5 +15,3 @@ __all__ = [
     "top_items",
 ]
 __getattr__, _, _ = lazy_loader.attach(__name__, submodules=["adapters", "baselines"])
-
-guard(__name__)

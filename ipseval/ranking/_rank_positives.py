@@ -37,9 +37,11 @@ from ipseval.ranking.top_lists import TopKCollector, TopListBuilder
 from ipseval.utils.checks import check_positive_int
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval.utils.ids import distinct
+from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray
 
 
+@public_function
 def rank_positives(
     model: Any,
     split: Split,
@@ -155,6 +157,7 @@ def rank_positives(
         return with_top_lists(ranked, builder.build())
 
 
+@public_function
 def top_items(
     model: Any,
     split: Split,

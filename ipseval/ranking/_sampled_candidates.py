@@ -26,11 +26,13 @@ from ipseval.utils.checks import (
     examples,
     warn_user,
 )
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, FloatArray, IntArray, RngLike
 
 POOLS = ("candidates", "unobserved", "unobserved+positives")
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class SampledCandidates:
     """Draw m competitors of each positive instead of ranking it against all candidates.

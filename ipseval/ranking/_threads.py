@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -77,7 +76,7 @@ def select_kernels(engine: str | None, n_comparisons: float) -> ModuleType:
     Without a choice, Numba is used if it is installed and all rankings of the process together make so many
     comparisons that loading it saves time. Both modules count the same integers.
     """
-    is_installed = "numba" in sys.modules or find_spec("numba") is not None
+    is_installed = find_spec("numba") is not None
     if engine == "numba" and not is_installed:
         raise InputError("engine='numba' needs Numba, which is not installed; pip install 'ipseval[fast]'.")
     if engine is None:

@@ -24,9 +24,9 @@ from scipy.sparse.linalg import svds
 
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.errors import InputError
-from ipseval.utils.border import guard
 from ipseval.utils.checks import as_generator, check_positive_int, check_real
 from ipseval.utils.checks import counted as pluralize
+from ipseval.utils.public import explain_missing_names, public_function
 from ipseval.utils.types import AnyArray, FloatArray, IntArray, RngLike
 
 __all__ = ["BASELINES", "ease", "item_knn", "popularity", "pure_svd", "random"]
@@ -37,6 +37,7 @@ ROWS_PER_BLOCK = 1024
 PLACES = 30  # far finer than differences between models, far coarser than the rounding of matrix computations
 
 
+@public_function
 def popularity(train: Interactions) -> FloatArray:
     """Return the number of training interactions of each item as every user's scores.
 
@@ -62,6 +63,7 @@ def popularity(train: Interactions) -> FloatArray:
     return np.broadcast_to(train.popularity.astype(np.float64), (train.n_users, train.n_items))
 
 
+@public_function
 def random(train: Interactions, *, rng: RngLike = None) -> ScoreFunction:
     """Return a function users -> scores that are independent and uniform in [0, 1).
 
@@ -96,6 +98,7 @@ def random(train: Interactions, *, rng: RngLike = None) -> ScoreFunction:
     return scores
 
 
+@public_function
 def item_knn(train: Interactions, *, n_neighbors: int | None = 100) -> ScoreFunction:
     """Return a function users -> scores of item-based nearest neighbours.
 
@@ -162,6 +165,7 @@ def _keep_nearest(similarity: sp.csr_array, first: int, n_neighbors: int | None)
     return similarity
 
 
+@public_function
 def ease(
     train: Interactions, *, regularization: float = 500.0, dtype: npt.DTypeLike = np.float64
 ) -> ScoreFunction:
@@ -242,6 +246,7 @@ def _invert(gram: AnyArray, regularization: float) -> AnyArray:
     return upper
 
 
+@public_function
 def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[FloatArray, FloatArray]:
     """Return user and item factors of PureSVD.
 
@@ -327,4 +332,4 @@ BASELINES: dict[str, Callable[..., Any]] = {
 }
 """Functions of the training log by name; "random" draws with `rng=0` unless another source is passed."""
 
-guard(__name__)
+__getattr__ = explain_missing_names(__name__)

@@ -260,7 +260,7 @@ def resolve_lists(models: Mapping[str, AnyModel], split: Split) -> dict[str, Any
         all_problems: list[Problem] = []
         for name, model_problems in problems.items():
             all_problems += [
-                Problem(f"{name}: {problem.what}", problem.way_out) for problem in model_problems
+                Problem(f"{name}: {problem.description}", problem.advice) for problem in model_problems
             ]
         raise ProblemsError("the top-K lists", all_problems, TAKES)
     return resolved_models

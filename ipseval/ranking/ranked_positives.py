@@ -16,6 +16,7 @@ from ipseval.ranking.top_lists import TopLists
 from ipseval.utils.checks import check_finite, check_mask, check_positive_int
 from ipseval.utils.counts import Count
 from ipseval.utils.ids import grouped_order
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, readonly
 
 PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
@@ -28,6 +29,7 @@ ALL_ITEMS = f"all items{MINUS_TRAINING}"
 OWN_LIST = "each user's own list"
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class RankedPositives:
     """Hold the rank of every held-out positive, before any tie rule, sorted by user and then by item.

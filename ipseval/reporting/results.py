@@ -20,8 +20,10 @@ from ipseval.reporting.tables import Heading, Table, Tables
 from ipseval.reporting.text import to_text
 from ipseval.utils import codec
 from ipseval.utils.checks import check_positive_int
+from ipseval.utils.public import public_class
 
 
+@public_class
 class Reported(ABC):
     """What can be printed, and written as Markdown, LaTeX and HTML.
 
@@ -52,6 +54,7 @@ class Reported(ABC):
         return deliver(to_html(tables if title is None else replace(tables, title=title)), path)
 
 
+@public_class
 class Result(Reported):
     """A result: a tidy `frame`, what to conclude in words, everything that can be said, and a picture."""
 

@@ -10,8 +10,5 @@ from ipseval.testing._baselines import assert_metric, assert_not_worse
 from ipseval.testing._gate import Gate, gate
 from ipseval.testing._history import history
 from ipseval.testing._preflight import preflight
-from ipseval.utils.border import guard
 
 __all__ = ["Gate", "assert_metric", "assert_not_worse", "gate", "history", "preflight"]
-
-guard(__name__)

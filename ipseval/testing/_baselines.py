@@ -10,10 +10,12 @@ from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import Evaluation
 from ipseval.testing._gate import check_gate_options, find_comparable_estimators, gate
 from ipseval.utils.checks import check_real, warn_user
+from ipseval.utils.public import public_function
 
 ADVICE = "Write it: evaluation.save(path, ranks=False), ipseval evaluate --out, or pytest --ipseval-update."
 
 
+@public_function
 def assert_not_worse(
     evaluation: Evaluation, baseline: str | Path, *, update: bool = False, **options: Any
 ) -> None:
@@ -62,6 +64,7 @@ def assert_not_worse(
         warn_user(conclusion, DataWarning)
 
 
+@public_function
 def assert_metric(
     evaluation: Evaluation,
     baseline: str | Path,

@@ -29,6 +29,7 @@ from ipseval.reporting.tables import Notes, Remark
 from ipseval.testing._bounds import Difference
 from ipseval.utils.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
 from ipseval.utils.peer_names import suggest_replacement
+from ipseval.utils.public import public_class, public_function
 
 Outcome: TypeAlias = Literal["better", "not worse", "worse", "suspicious", "cannot tell"]
 EXIT_CODES: dict[Outcome, int] = {"better": 0, "not worse": 0, "worse": 1, "suspicious": 3, "cannot tell": 4}
@@ -41,6 +42,7 @@ NAME_OPTIONS = ("candidate", "incumbent", "metric", "estimator")
 GATE_OPTIONS = (*NAME_OPTIONS, "margin", "weeks", "suspicious", "strict", "confidence_level")
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Gate(Result):
     """Decision on a candidate compared with the incumbent: Δ = new − old, paired by user.
@@ -213,6 +215,7 @@ class Gate(Result):
         return deliver(json.dumps(record, indent=2), path)
 
 
+@public_function
 def gate(
     new: Evaluation,
     old: Evaluation | None = None,

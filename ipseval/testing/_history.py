@@ -17,6 +17,7 @@ from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Remark, Table
 from ipseval.testing._gate import Gate, Outcome, describe_season, format_loss, gate
 from ipseval.utils.checks import counted
+from ipseval.utils.public import public_function
 
 KEY_FIELDS = ("candidate", "incumbent", "metric", "estimator")
 NUMBER_FIELDS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "n_users")
@@ -154,6 +155,7 @@ def _describe_changes(new: Gate, old: Gate) -> str:
     return "; ".join(changes)
 
 
+@public_function
 def history(folder: str | Path, **options: Any) -> GateHistory:
     """Read the gates of a folder of results, one per week, in the order of the file names.
 

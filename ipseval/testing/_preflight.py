@@ -19,6 +19,7 @@ from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
 from ipseval.testing._gate import Gate, Outcome, check_gate_options, describe_undetected_loss, gate
 from ipseval.utils.checks import as_generator
+from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray, RngLike
 
 POPULARITY = "popularity"
@@ -106,6 +107,7 @@ class Preflight(Result):
         return Tables(summary, (table, self.verdict))
 
 
+@public_function
 def preflight(
     evaluation: Evaluation, *, incumbent: str | None = None, rng: RngLike = None, **options: Any
 ) -> Preflight:

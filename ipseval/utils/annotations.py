@@ -80,7 +80,11 @@ def fits_annotation(value: Any, annotation: Any) -> bool:
     if origin is typing.Literal:
         return any(type(value) is type(choice) and value == choice for choice in arguments)
 
-    kind = origin or annotation
+    return _fits_kind(value, origin or annotation, arguments)
+
+
+def _fits_kind(value: Any, kind: Any, arguments: tuple[Any, ...]) -> bool:
+    """Return whether a value has a type with parameters, such as a mapping with its types of entries."""
     if kind is np.ndarray:
         return _fits_ndarray(value, arguments)
     if kind in NUMBER_TYPES:

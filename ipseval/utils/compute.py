@@ -13,14 +13,15 @@ from functools import cache
 from typing import Any, Literal
 
 from ipseval.errors import InputError
-from ipseval.utils.border import guard
 from ipseval.utils.checks import check_choice, check_positive_int
+from ipseval.utils.public import public_class, public_function
 
 ENGINES = ("numpy", "numba")
 DEFAULT_MEMORY = 128 * 2**20
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 
+@public_class
 @dataclass(frozen=True, kw_only=True)
 class ComputeOptions:
     """Choose threads, memory and engine of a computation; the results are the same for all choices.
@@ -84,6 +85,7 @@ class ComputeOptions:
 DEFAULT_COMPUTE = ComputeOptions()
 
 
+@public_function
 def check_compute(compute: Any) -> ComputeOptions:
     """Return `compute`, or raise `InputError` if it is not a `ComputeOptions`."""
     if not isinstance(compute, ComputeOptions):
@@ -94,6 +96,7 @@ def check_compute(compute: Any) -> ComputeOptions:
     return compute
 
 
+@public_function
 def available_cores() -> int:
     """Return the number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -101,6 +104,7 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+@public_function
 def quiet_tqdm() -> Any:
     """Return tqdm for a terminal or a notebook, without its warning about missing ipywidgets."""
     from tqdm import TqdmWarning
@@ -142,6 +146,7 @@ class _BlasLimit:
 _BLAS_LIMIT = _BlasLimit()
 
 
+@public_function
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS at one thread, because parallel products are faster than one product with many threads."""
@@ -178,6 +183,3 @@ def _parse_bytes(max_memory: int | str) -> int:
     if unit not in UNITS:
         unit = f"{unit}B"
     return check_positive_int("max_memory", int(float(number) * UNITS[unit]))
-
-
-guard(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import lazy_loader
 
-from ipseval.utils.border import guard
 from ipseval.validation._calibration import Calibration
 from ipseval.validation._curve import ExposureCurve, exposure_curve
 from ipseval.validation._result import Validation
@@ -24,5 +23,3 @@ __all__ = [
     "validate",
 ]
 __getattr__, _, _ = lazy_loader.attach(__name__, submodules=["datasets", "simulation"])
-
-guard(__name__)

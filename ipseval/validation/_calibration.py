@@ -14,6 +14,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.propensity import DensityRatioPropensity, Propensity
 from ipseval.utils.checks import kind_of, warn_user
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray
 
 # Propensities of the whole log that change the relative weights of held-out positives by less than 10% are
@@ -21,6 +22,7 @@ from ipseval.utils.types import FloatArray, IntArray
 MIN_RELATIVE_WEIGHT = 0.9
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Data that a propensity may be fitted to: no random exposure of the users that it will weight.

@@ -33,6 +33,7 @@ from ipseval.reporting.tables import Heading, Notes, Part, Table
 from ipseval.utils.checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.ids import distinct
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, IntArray, RngLike
 from ipseval.validation._criteria import CRITERIA, compute_criteria
 from ipseval.validation._population import Ranks, choose, liked_pairs, rank_beside, shown_outside
@@ -54,6 +55,7 @@ class PropensityModel(Protocol):
         """Return the fitted propensities."""
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class ExposureCurve(Result):
     """Error, coverage and ranking of estimates against the number of users with random exposure.
@@ -160,6 +162,7 @@ class ExposureCurve(Result):
         return Tables(summary=summary, parts=(*parts, notes))
 
 
+@public_function
 def exposure_curve(
     models: Mapping[str, Any],
     study: RandomExposureStudy,

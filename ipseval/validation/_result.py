@@ -16,6 +16,7 @@ from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Heading, Notes, Part, Remark, Table
 from ipseval.utils.checks import check_choice, counted
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 from ipseval.validation._criteria import CRITERIA
 
@@ -48,6 +49,7 @@ class Cell:
     noise: float  # mean absolute error of an unbiased estimator with the same variance
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Validation(Result):
     """Bias of every estimator against random exposure.

@@ -35,6 +35,7 @@ from ipseval.ranking.lists import is_list_frame
 from ipseval.utils.checks import as_generator, as_list, check_fraction, check_positive_int, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval.utils.ids import distinct, union
+from ipseval.utils.public import public_function
 from ipseval.utils.types import RngLike, TieChoice
 from ipseval.validation._accumulator import Collected
 from ipseval.validation._calibration import Calibration, seeded
@@ -52,6 +53,7 @@ GAMMAS = (-1.0, 0.0, 1.0, 1.5, 2.0, 3.0)
 NOT_A_LOGGER = ("popularity", "random")
 
 
+@public_function
 def validate(
     models: Mapping[str, Any],
     study: RandomExposureStudy | None = None,
@@ -261,6 +263,7 @@ def _check_metrics(metrics: list[Metric]) -> None:
         )
 
 
+@public_function
 def default_models() -> dict[str, Trainer]:
     """Return seven trainers that need no other library.
 
@@ -289,6 +292,7 @@ def _train_pure_svd(log: Interactions, n_factors: int) -> Any:
     return baselines.pure_svd(log, n_factors=min(n_factors, log.n_users - 1, log.n_items - 1))
 
 
+@public_function
 def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     """Return the propensities that a validation compares.
 

@@ -261,5 +261,7 @@ def test_evaluations_and_splits_say_where_their_parts_are():
     split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
     with pytest.raises(TypeError, match=r"^'Split' object has no items\. Use \.train and \.test\.$"):
         split[0]
-    with pytest.raises(AttributeError, match=r"^module 'ipseval' has no attribute 'ndcg'\. Use a metric by its label"):
+    with pytest.raises(
+        AttributeError, match=r"^module 'ipseval' has no attribute 'ndcg'\. Use a metric by its label"
+    ):
         _ = ipseval.ndcg

@@ -33,7 +33,7 @@ def read_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
         "read.source": frame,
         "Lists.source": lists,
         "read_lists.path": folder / "lists.csv",
-        "Problem.what": "3 rows repeat",
+        "Problem.description": "3 rows repeat",
         "user_groups.source": dict.fromkeys(USERS, "web"),
         "item_groups.source": dict.fromkeys(ITEMS, "old"),
         "Evaluation.by.by": "activity",

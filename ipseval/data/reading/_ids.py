@@ -22,6 +22,7 @@ from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, choose
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.utils.checks import check_choice, check_type, examples
 from ipseval.utils.ids import as_ids, of_one_type
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray
 
 IdRole = Literal["user", "item"]
@@ -29,6 +30,7 @@ TableSource: TypeAlias = str | os.PathLike[str] | IntoFrame | Mapping[str, Seque
 IdSource: TypeAlias = TableSource | Interactions | ImpressionLog | Lists | npt.ArrayLike
 
 
+@public_function
 def read_ids(*sources: IdSource, of: IdRole = "item", column: str | None = None) -> AnyArray:
     """Collect the ids of users or items from several sources: a universe for `read`.
 
@@ -101,14 +103,15 @@ def _read_id_column(source: Source, role: IdRole, column: str | None) -> LogBuil
     problems = []
     for problem in match.problems:
         # The fix must name the option `column`, not the option of `read` that is named after the role.
-        fix = problem.way_out.replace(f"{{{role}", "{column")
-        problems.append(Problem(problem.what, fix))
+        fix = problem.advice.replace(f"{{{role}", "{column")
+        problems.append(Problem(problem.description, fix))
     builder = LogBuilder.from_source(source, ColumnMatch(match.columns, tuple(problems)))
     builder.leave_out_missing("raise", "Remove them")
     builder.raise_problems()
     return builder
 
 
+@public_function
 def read_attributes(
     source: TableSource,
     *,

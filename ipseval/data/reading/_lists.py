@@ -23,6 +23,7 @@ from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.utils.checks import check_choice, check_type, counted, examples, refuse_masked
 from ipseval.utils.counts import Count, counts_frame
 from ipseval.utils.ids import Ids, as_ids, repeated, to_id_array
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, BoolArray, IntArray, assign
 
 Seen = Literal["raise", "drop", "keep"]
@@ -35,6 +36,7 @@ ListArrays: TypeAlias = np.ndarray[Any, Any] | tuple[npt.ArrayLike, npt.ArrayLik
 ListSource: TypeAlias = str | os.PathLike[str] | IntoFrame | Mapping[Any, Any] | ListArrays | Source
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Lists:
     """Store recommendation lists, to be passed to `evaluate` or `rank_positives` like a model.
@@ -258,6 +260,7 @@ class Lists:
         return columns
 
 
+@public_function
 def read_lists(
     path: str | os.PathLike[str],
     *,

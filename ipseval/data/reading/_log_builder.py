@@ -214,7 +214,7 @@ class LogBuilder:
         if role_problem.is_error:
             self.audit.problems.append(role_problem.problem)
         else:
-            note = f"rows of which {role_problem.problem.what}"
+            note = f"rows of which {role_problem.problem.description}"
             self.audit.counts.append(Count(note, self.keep.size))
 
     def _check_assignment(
@@ -463,7 +463,7 @@ class LogBuilder:
 
 def _suggest_ignore(problem: Problem, column: str) -> Problem:
     """Return a problem of a column with the further fix of not reading the column."""
-    return Problem(problem.what, f"{problem.way_out}; or leave the column out by {{ignore={column}}}")
+    return Problem(problem.description, f"{problem.advice}; or leave the column out by {{ignore={column}}}")
 
 
 def _find_repeated_pairs(columns: Columns) -> BoolArray:

@@ -23,11 +23,13 @@ from ipseval.data.sparse import SparseMatrix, is_sparse_matrix, read_sparse_matr
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, check_type
 from ipseval.utils.counts import Count
+from ipseval.utils.public import public_function
 
 # What `read` understands: a path, a data frame, columns or user lists, or a sparse matrix.
 LogSource: TypeAlias = str | os.PathLike[str] | IntoFrame | Mapping[Any, Any] | SparseMatrix
 
 
+@public_function
 def read(
     source: LogSource,
     *,
@@ -224,6 +226,7 @@ def _refuse_trec_run(source: Source) -> None:
         )
 
 
+@public_function
 def read_impressions(source: LogSource, **options: Any) -> ImpressionLog:
     """Read a log of impressions: `read` with the type of its result, for sources with clicks.
 

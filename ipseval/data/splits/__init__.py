@@ -12,7 +12,6 @@ from ipseval.data.splits._per_user_splits import (
 )
 from ipseval.data.splits._sliding_splits import SlidingSplits, split_sliding
 from ipseval.data.splits.split import Split
-from ipseval.utils.border import guard
 
 __all__ = [
     "SlidingSplits",
@@ -25,5 +24,3 @@ __all__ = [
     "split_sliding",
     "split_temporal",
 ]
-
-guard(__name__)

@@ -16,9 +16,11 @@ from ipseval.data.splits._times import DurationLike, Number, TimeLike, format_ti
 from ipseval.data.splits.split import Seen, Split
 from ipseval.errors import InputError
 from ipseval.utils.checks import counted
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray
 
 
+@public_function
 def split_global_time(
     log: LogLike,
     *,

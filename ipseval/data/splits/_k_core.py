@@ -9,9 +9,11 @@ from ipseval.data.splits._inputs import LogLike, to_interactions
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_positive_int
 from ipseval.utils.counts import Count, some
+from ipseval.utils.public import public_function
 from ipseval.utils.types import BoolArray
 
 
+@public_function
 def k_core(log: LogLike, k: int = 5) -> Interactions:
     """Return the largest part of a log in which every user and every item has at least k interactions.
 

@@ -22,11 +22,13 @@ from ipseval.data.splits._user_order import UserOrder
 from ipseval.data.splits.split import Seen, Split
 from ipseval.errors import InputError
 from ipseval.utils.checks import as_generator, check_callable, check_choice, check_positive_int, counted
+from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray, RngLike
 
 Order: TypeAlias = Literal["random", "temporal"]
 
 
+@public_function
 def split_random(
     log: LogLike,
     *,
@@ -82,6 +84,7 @@ def split_random(
     return replace(split, is_random=True)
 
 
+@public_function
 def split_temporal(
     log: LogLike,
     *,
@@ -140,6 +143,7 @@ def split_temporal(
     return _split_in_order(order, sizes, f"by time per user, {sizes.description}", seen)
 
 
+@public_function
 def split_leave_one_out(
     log: LogLike,
     *,
@@ -277,6 +281,7 @@ def _split_in_order(order: UserOrder, sizes: _PartSizes, description: str, seen:
     return split
 
 
+@public_function
 def repeated_splits(
     log: LogLike,
     n_repeats: int = 5,

@@ -17,12 +17,14 @@ from ipseval.data.splits._times import DurationLike, Number, TimeLike, format_ti
 from ipseval.data.splits.split import SEEN, Seen, Split
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, counted
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray
 
 MAX_WINDOWS = 100_000
 PURPOSE = "a sliding window"
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class SlidingSplits(Sequence[Split]):
     """Provide the splits of one log at successive times; each split is made when it is accessed.
@@ -134,6 +136,7 @@ class SlidingSplits(Sequence[Split]):
         )
 
 
+@public_function
 def split_sliding(
     log: LogLike,
     *,

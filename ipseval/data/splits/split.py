@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, check_positive_int, check_type, counted
 from ipseval.utils.counts import Count, counts_frame, some
 from ipseval.utils.ids import among, of_one_type, refuse_header, repeated, same_ids
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray
 
 Overlap = Literal["raise", "drop"]
@@ -40,6 +41,7 @@ def check_split(split: object) -> None:
     )
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Split(Universe):
     """Store training and test interactions (and optional validation) over the same ids.
@@ -135,6 +137,10 @@ class Split(Universe):
         if self.validation is None:
             return {"test": self.test}
         return {"test": self.test, "validation": self.validation}
+
+    def __getitem__(self, key: object) -> NoReturn:
+        """Raise `TypeError`, because the parts of a split are attributes."""
+        raise TypeError("'Split' object has no items. Use .train and .test.")
 
     def __repr__(self) -> str:
         sizes = f"{len(self.train):,} train, {len(self.test):,} test"

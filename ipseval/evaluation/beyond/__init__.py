@@ -4,8 +4,5 @@ from __future__ import annotations
 
 from ipseval.evaluation.beyond._measures import MEASURES, Measure, measure
 from ipseval.evaluation.beyond._result import BeyondAccuracy, beyond_accuracy
-from ipseval.utils.border import guard
 
 __all__ = ["MEASURES", "BeyondAccuracy", "Measure", "beyond_accuracy", "measure"]
-
-guard(__name__)

@@ -16,6 +16,7 @@ from ipseval.estimators import UserSums
 from ipseval.evaluation.segments.built_in_groups import quantile_groups
 from ipseval.ranking.top_lists import TopLists
 from ipseval.utils.checks import check_positive_int
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.registry import lookup
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
@@ -300,6 +301,7 @@ MEASURES: dict[str, Definition] = {
 LABEL = re.compile(r"\s*([a-z_]+)@(\d+)\s*")
 
 
+@public_class
 @dataclass(frozen=True)
 class Measure:
     """A measure of recommendation lists at a cutoff.
@@ -356,6 +358,7 @@ class Measure:
         )
 
 
+@public_function
 def measure(label: str | Measure) -> Measure:
     """Return the measure that a label names, such as "coverage@10".
 

@@ -26,6 +26,7 @@ from ipseval.reporting.tables import Cell, Notes, Table
 from ipseval.utils.checks import as_list, check_models, counted
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.ids import by_label
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, FloatArray, IntervalMethod, RngLike
 
 LISTS = "lists"
@@ -34,6 +35,7 @@ COLUMNS = ["model", "measure", "estimate", "std_error", "ci_low", "ci_high", "n_
 Key = tuple[str, str, str]  # (recommender, measure, LISTS)
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class BeyondAccuracy(Result):
     """Measures of recommendation lists, one row per recommender and measure in `frame`.
@@ -153,6 +155,7 @@ class BeyondAccuracy(Result):
         return Cell(f"{value:,.{places}f}", spread, hint=hint)
 
 
+@public_function
 def beyond_accuracy(
     models: Mapping[str, Any] | Evaluation,
     split: Split,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ipseval.evaluation.segments._decomposition import Decomposition
 from ipseval.evaluation.segments._groups import Groups, TrainingCounts, item_groups, user_groups
 from ipseval.evaluation.segments._segments import Segments
-from ipseval.utils.border import guard
 
 __all__ = [
     "Decomposition",
@@ -15,5 +14,3 @@ __all__ = [
     "item_groups",
     "user_groups",
 ]
-
-guard(__name__)

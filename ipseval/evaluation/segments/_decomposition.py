@@ -20,11 +20,13 @@ from ipseval.metrics import Metric
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Notes, Table
+from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
 NAMED_SHARE = 0.5  # the groups that a sentence names make up at least this share of a difference
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Decomposition(Result):
     """The difference between a weighted and an unweighted estimate, attributed exactly to groups.

@@ -14,6 +14,7 @@ from ipseval.errors import InputError
 from ipseval.utils.checks import counted, examples
 from ipseval.utils.columns import columns_of
 from ipseval.utils.ids import as_ids, places, to_id_array
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, IntArray, freeze
 
 Axis = Literal["user", "item"]
@@ -22,6 +23,7 @@ NO_GROUP = "(no group)"
 MAX_GROUPS = 200
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class TrainingCounts:
     """Training interactions of each item (n*) and of each user, from which groups by count are built.
@@ -71,6 +73,7 @@ class TrainingCounts:
         return self.popularity
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Groups:
     """A partition of the users or of the items into named groups.
@@ -156,6 +159,7 @@ class Grouping:
         return Groups(axis=self.axis, name=self.name, labels=names, codes=codes, note=note)
 
 
+@public_function
 def user_groups(source: Any, *, name: str | None = None) -> Grouping:
     """Define groups of users for the argument `by` of evaluations.
 
@@ -191,6 +195,7 @@ def user_groups(source: Any, *, name: str | None = None) -> Grouping:
     return _make_grouping("user", source, name)
 
 
+@public_function
 def item_groups(source: Any, *, name: str | None = None) -> Grouping:
     """Define groups of items for the argument `by` of evaluations.
 

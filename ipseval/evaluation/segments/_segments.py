@@ -29,6 +29,7 @@ from ipseval.inference.interval_methods import within_unit
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import check_choice
+from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
 Cell = tuple[str, str]
@@ -118,6 +119,7 @@ def _zero_hidden(covariance: FloatArray, is_hidden: BoolArray) -> FloatArray:
     return filled
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Segments(Result):
     """The estimates of an evaluation in groups of users or items; `frame` is the tidy table.

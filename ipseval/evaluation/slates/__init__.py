@@ -11,8 +11,5 @@ from ipseval.evaluation.slates._evaluate import evaluate_slates
 from ipseval.evaluation.slates._rank import rank_slates
 from ipseval.evaluation.slates._read import read_mind, read_trec
 from ipseval.evaluation.slates._slates import Slates
-from ipseval.utils.border import guard
 
 __all__ = ["Slates", "evaluate_slates", "rank_slates", "read_mind", "read_trec"]
-
-guard(__name__)

@@ -24,12 +24,14 @@ from ipseval.utils.checks import check_choice, check_models, counted, examples, 
 from ipseval.utils.columns import columns_of, frame_columns
 from ipseval.utils.counts import Count, some
 from ipseval.utils.ids import places
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 SLATE_METRICS = ("auc", "ndcg@10", "rr")
 Unscored = Literal["raise", "miss"]
 
 
+@public_function
 def evaluate_slates(
     models: Mapping[str, Any],
     slates: Any | None = None,

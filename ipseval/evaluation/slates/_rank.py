@@ -14,11 +14,13 @@ from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import examples
 from ipseval.utils.ids import by_row, ranks_within_group
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray
 
 CANDIDATE_RULE = "the items listed for each query"
 
 
+@public_function
 def rank_slates(
     scores: AnyArray, slates: Slates, *, listed: BoolArray | None = None, name: str = "the model"
 ) -> RankedPositives:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ipseval.errors import DataWarning, InputError
 from ipseval.utils.checks import check_models, counted, examples, warn_user
+from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray
 
 PathText: TypeAlias = str | PathLike[str]
@@ -21,6 +22,7 @@ MIND_COLUMNS = ("query", "user", "time", "history", "shown")
 RUN_COLUMNS = {6: ("query", "q0", "item", "rank", "score", "tag"), 3: ("query", "item", "rank")}
 
 
+@public_function
 def read_mind(path: PathText) -> pd.DataFrame:
     """Read the impressions of a file in the layout of MIND's behaviors.tsv, one row for each listed item.
 
@@ -100,6 +102,7 @@ def _split_entries(
     return items, [int(label) for label in labels]
 
 
+@public_function
 def read_trec(qrels: PathText, runs: Mapping[str, PathText]) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """Read the pool of judged and retrieved items with labels, and the scores of every run.
 

@@ -18,12 +18,14 @@ from ipseval.propensity import Propensity
 from ipseval.utils.checks import as_float_vector, check_type, counted, examples
 from ipseval.utils.columns import columns_of, frame_columns, to_numbers
 from ipseval.utils.counts import Count, counts_frame, some
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, owned, readonly
 
 OPTIONAL_COLUMNS = ("user", "position", "propensity")
 ARRAYS = ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids", "position", "propensity")
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Slates:
     """Queries with the items listed for each: one row for each listed item.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ipseval.metrics.sampled._correction import SampledEstimate, correct_sampled
 from ipseval.metrics.sampled._expectation import expected_sampled, rank_curves, std_sampled
 from ipseval.metrics.sampled.sampled_metric import SampledMetric
-from ipseval.utils.border import guard
 
 __all__ = [
     "SampledEstimate",
@@ -15,5 +14,3 @@ __all__ = [
     "rank_curves",
     "std_sampled",
 ]
-
-guard(__name__)

@@ -22,6 +22,7 @@ from ipseval.metrics.sampled._sampled_ranks import (
     read_sampled_ranks,
 )
 from ipseval.utils.checks import as_generator, check_choice, check_fraction, check_positive_int
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, RngLike, freeze
 
 Method = Literal["none", "rank", "bv", "cls", "ls", "mle", "importance"]
@@ -31,6 +32,7 @@ METHODS = ("none", "rank", "bv", "cls", "ls", "mle", "importance")
 KNOT_SPACING = 0.01
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class SampledEstimate:
     """The estimate of a full-ranking metric from sampled ranks, as `correct_sampled` returns it.
@@ -227,6 +229,7 @@ class _Correction:
     drift: FloatArray | None = None  # (n_pos,) effect of each positive through the fit
 
 
+@public_function
 def correct_sampled(
     sampled_ranks: Any,
     n_candidates: npt.ArrayLike | None = None,

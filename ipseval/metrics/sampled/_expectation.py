@@ -15,9 +15,11 @@ from ipseval.metrics.labels import parse_metric
 from ipseval.metrics.sampled._checks import check_ranks
 from ipseval.metrics.sampled._rank_law import compute_rank_law, split_ranks
 from ipseval.utils.checks import as_float_vector, check_finite, check_positive_int
+from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray
 
 
+@public_function
 def expected_sampled(
     ranks: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int, metric: Any, replacement: bool = True
 ) -> FloatArray:
@@ -71,6 +73,7 @@ def expected_sampled(
     return mean
 
 
+@public_function
 def std_sampled(
     ranks: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int, metric: Any, replacement: bool = True
 ) -> FloatArray:
@@ -142,6 +145,7 @@ def compute_sampled_values(metric: Metric, n_sampled: int) -> FloatArray:
 MAX_RANKS = 2_000
 
 
+@public_function
 def rank_curves(
     metrics: Iterable[Any],
     n_candidates: int,

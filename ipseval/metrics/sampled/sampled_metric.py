@@ -17,11 +17,13 @@ from ipseval.metrics.sampled._correction_table import TABLE_METHODS, compute_cor
 from ipseval.metrics.sampled._expectation import compute_sampled_values
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import as_list, check_choice, distinct_labels
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, TieChoice, TieRule
 
 Prior = Literal["uniform", "estimated"]
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class SampledMetric(Metric):
     """A metric of mean type for sampled ranks: (1/s) Σ M̂(r̃), with M̂ in place of the contribution c(r).
@@ -178,6 +180,7 @@ class SampledMetric(Metric):
         return np.asarray(total / n_relevant)
 
 
+@public_function
 def metric(
     label: str | Metric,
     *,

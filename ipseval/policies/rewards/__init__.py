@@ -10,7 +10,6 @@ from ipseval.policies.rewards._models import (
     ShownData,
 )
 from ipseval.policies.rewards._rewards import FittedRewards, Rewards
-from ipseval.utils.border import guard
 
 __all__ = [
     "FactorReward",
@@ -21,5 +20,3 @@ __all__ = [
     "Rewards",
     "ShownData",
 ]
-
-guard(__name__)

@@ -12,11 +12,13 @@ from scipy.sparse.linalg import svds
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_positive_int, check_real
+from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
 PAIRS_PER_BLOCK = 4096  # pairs whose factors are gathered at once, so that they stay in the cache
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class ShownData:
     """Shown pairs to which a reward model is fitted.
@@ -90,6 +92,7 @@ class ShownData:
         return self._factors[n_factors]
 
 
+@public_class
 class Reward(Protocol):
     """Fitted reward model: m̂(u, i) for any pair."""
 
@@ -120,6 +123,7 @@ class Reward(Protocol):
         """
 
 
+@public_class
 class RewardModel(Protocol):
     """Unfitted reward model: anything with `fit(data) -> Reward`."""
 
@@ -150,6 +154,7 @@ def _compute_truncated_svd(train: Interactions, n_factors: int) -> tuple[FloatAr
     return left * root, right.T * root
 
 
+@public_class
 @dataclass(frozen=True)
 class ItemReward:
     """Estimate rewards by the click rate of the item, shrunk to the click rate of all items.
@@ -194,6 +199,7 @@ class ItemReward:
         )
 
 
+@public_class
 @dataclass(frozen=True)
 class FactorReward:
     """Estimate rewards by a linear model of the item's click rate and of user factors × item factors.

@@ -16,11 +16,13 @@ from ipseval.propensity.impressions import PairCounts, check_same_universe
 from ipseval.utils.checks import as_generator, check_positive_int, check_type
 from ipseval.utils.counts import Count, some
 from ipseval.utils.ids import among
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, RngLike, freeze
 
 DEFAULT_MODEL = FactorReward()
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Rewards:
     """Impressions of the test period with a reward model, for `evaluate_rewards`.
@@ -123,6 +125,7 @@ class Rewards:
         return fold
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class FittedRewards:
     """Shown pairs with cross-fitted rewards m̂ of every pair.

@@ -8,8 +8,5 @@ from __future__ import annotations
 
 from ipseval.ranking.adapters._model_scores import ModelScores
 from ipseval.ranking.adapters.registry import adapt
-from ipseval.utils.border import guard
 
 __all__ = ["ModelScores", "adapt"]
-
-guard(__name__)

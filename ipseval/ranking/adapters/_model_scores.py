@@ -13,6 +13,7 @@ import pandas as pd
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.utils.checks import examples, warn_user
+from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 Unknown: TypeAlias = Literal["raise", "last"]
@@ -21,6 +22,7 @@ RowFunction: TypeAlias = Callable[[IntArray], AnyArray]  # model rows of users (
 FactorTuple: TypeAlias = tuple[AnyArray, AnyArray] | tuple[AnyArray, AnyArray, AnyArray]
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class ModelScores:
     """Hold the scores of a trained model for its users and items, in the order of the model's rows.

@@ -16,6 +16,7 @@ from ipseval.ranking._types import AnyFrame, AnyModel
 from ipseval.ranking.adapters import _libraries
 from ipseval.ranking.adapters._model_scores import ModelScores, Unknown, align, root_modules
 from ipseval.utils.checks import check_choice, examples, kind_of, refuse_masked
+from ipseval.utils.public import public_function
 from ipseval.utils.registry import Registry
 
 Describe: TypeAlias = Callable[[AnyModel, Split], ModelScores | None]
@@ -49,6 +50,7 @@ ADAPTERS: Registry[Describe] = Registry("adapter", "ipseval.adapters", _BUILT_IN
 NESTED = "recommendations"
 
 
+@public_function
 def adapt(
     model: Any,
     split: Split,

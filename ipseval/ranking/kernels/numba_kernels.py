@@ -89,7 +89,7 @@ def _multiply_four(user: AnyArray, g: int, columns: AnyArray, k: int, scores: An
 
 
 @compile_inner_kernel
-def _count_users(
+def _count_users(  # noqa: C901  # one fused loop
     block: Block,
     tile: Tile,
     columns: AnyArray,

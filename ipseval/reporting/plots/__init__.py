@@ -22,7 +22,6 @@ from ipseval.reporting.plots.references import (
     plot_bias,
     plot_validation,
 )
-from ipseval.utils.border import guard
 
 __all__ = [
     "COLOURS",
@@ -40,5 +39,3 @@ __all__ = [
     "plot_validation",
     "plot_weights",
 ]
-
-guard(__name__)

@@ -10,10 +10,12 @@ from matplotlib.axes import Axes
 
 from ipseval.reporting.plots._base import COLOURS, add_legend, axes_or_new, curves, distinct, only, table
 from ipseval.utils.checks import check_real
+from ipseval.utils.public import public_function
 
 USERS = "users with random exposure"
 
 
+@public_function
 def plot_examination(frame: Any, *, ax: Axes | None = None) -> Axes:
     """Return axes with the examination of each position and its 95% interval, one line for each method.
 
@@ -31,6 +33,7 @@ def plot_examination(frame: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@public_function
 def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
     """Return axes with a metric against the number m of sampled candidates; dashed lines: full ranking.
 
@@ -49,6 +52,7 @@ def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | N
     return ax
 
 
+@public_function
 def plot_popularity(frame: Any, *, ax: Axes | None = None) -> Axes:
     """Return log–log axes with the number of items of at least each popularity, and a fitted power law.
 
@@ -75,6 +79,7 @@ def plot_popularity(frame: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@public_function
 def plot_frequency(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Return log–log axes with how often items are recommended against their popularity, and the γ fit.
 
@@ -133,6 +138,7 @@ def _of_sizes(ax: Axes, part: pd.DataFrame, places: Any = None) -> None:
     ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
 
 
+@public_function
 def plot_plan(
     frame: Any,
     *,

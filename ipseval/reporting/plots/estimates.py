@@ -23,8 +23,10 @@ from ipseval.reporting.plots._base import (
     table,
     tipping_gammas,
 )
+from ipseval.utils.public import public_function
 
 
+@public_function
 def plot_estimates(
     frame: Any, *, metric: str | None = None, estimand: str | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -67,6 +69,7 @@ def plot_result(
     return forest(part, rows, series, f"{words}, with confidence interval", ax=ax)
 
 
+@public_function
 def plot_sensitivity(
     frame: Any,
     *,
@@ -109,6 +112,7 @@ def plot_sensitivity(
     return ax
 
 
+@public_function
 def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     """Return axes with the effective sample size of each estimator, beside that with equal weights.
 

@@ -25,8 +25,10 @@ from ipseval.reporting.plots._base import (
     square,
     table,
 )
+from ipseval.utils.public import public_function
 
 
+@public_function
 def plot_bias(
     frame: pd.DataFrame,
     *,
@@ -66,6 +68,7 @@ def plot_bias(
     return ax
 
 
+@public_function
 def plot_validation(frame: Any, *, ax: Axes | None = None) -> Axes:
     """Return axes with the reduction of error by each propensity and estimator, one mark per metric.
 
@@ -109,6 +112,7 @@ def plot_online(rows: pd.DataFrame, *, line: tuple[float, float], label: str, ax
     return ax
 
 
+@public_function
 def plot_agreement(
     frame: pd.DataFrame, *, value: str = "src", ends: Iterable[int] = (), ax: Axes | None = None
 ) -> Axes:

@@ -4,8 +4,5 @@ from __future__ import annotations
 
 from ipseval.studies.agreement._blocks import Blocks
 from ipseval.studies.agreement._orders import OrderAgreement, mean_agreement, order_agreement
-from ipseval.utils.border import guard
 
 __all__ = ["Blocks", "OrderAgreement", "mean_agreement", "order_agreement"]
-
-guard(__name__)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval.errors import InputError
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """An order in which similar rows are neighbours, and the blocks that they form.

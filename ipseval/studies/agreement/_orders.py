@@ -13,6 +13,7 @@ from ipseval.errors import InputError
 from ipseval.inference.intervals import quantiles
 from ipseval.inference.orders import RowOrders, measures
 from ipseval.utils.checks import as_generator, check_fraction, check_positive_int, examples
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, RngLike
 
 DEFAULT_K = (1, 3, 5)
@@ -21,6 +22,7 @@ Names: TypeAlias = list[Hashable]
 FEW_DATA_SETS = 5  # with fewer data sets, an interval over data sets is hardly informative
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class OrderAgreement:
     """Agreement of two rankings of the same recommenders.
@@ -120,6 +122,7 @@ def add_intervals(
     )
 
 
+@public_function
 def order_agreement(
     a: Any,
     b: Any,
@@ -213,6 +216,7 @@ def order_agreement(
     )
 
 
+@public_function
 def mean_agreement(
     agreements: Sequence[OrderAgreement],
     *,

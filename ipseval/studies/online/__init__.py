@@ -3,8 +3,5 @@
 from __future__ import annotations
 
 from ipseval.studies.online._agreement import OnlineAgreement, online_agreement
-from ipseval.utils.border import guard
 
 __all__ = ["OnlineAgreement", "online_agreement"]
-
-guard(__name__)

@@ -26,6 +26,7 @@ from ipseval.utils.checks import (
     counted,
     examples,
 )
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, IntArray, RngLike
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class CrossValidation(NamedTuple):
     predictions: FloatArray
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class OnlineAgreement(Result):
     """Agreement of offline differences with online differences, one row per indicator.
@@ -284,6 +286,7 @@ def _add_experiment_keys(frame: pd.DataFrame, columns: list[str]) -> pd.DataFram
     return frame
 
 
+@public_function
 def online_agreement(
     offline: Any,
     online: Any,

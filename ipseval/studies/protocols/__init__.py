@@ -6,7 +6,6 @@ from ipseval.studies.protocols._compare import Inversion, ProtocolComparison
 from ipseval.studies.protocols._protocol import Protocol, Tuned, grid
 from ipseval.studies.protocols._result import ProtocolStudy
 from ipseval.studies.protocols._study import run_config, study
-from ipseval.utils.border import guard
 
 __all__ = [
     "Inversion",
@@ -18,5 +17,3 @@ __all__ = [
     "run_config",
     "study",
 ]
-
-guard(__name__)

@@ -23,11 +23,13 @@ from ipseval.studies.agreement._orders import (
 )
 from ipseval.studies.protocols._evaluate import Result, Setting
 from ipseval.utils.checks import counted
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 
 FACTORS = ("split", "k_core", "candidates", "estimator", "log")
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Inversion:
     """Two models in opposite order under two settings.
@@ -40,6 +42,7 @@ class Inversion:
     p_value: float
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class ProtocolComparison:
     """Two settings that differ in one factor only.

@@ -26,6 +26,7 @@ from ipseval.errors import DataWarning, InputError
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as find_metric
 from ipseval.utils.checks import check_callable, check_choice, check_fraction, check_positive_int, examples
+from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, IntArray
 
 Order = Literal["random", "temporal"]
@@ -54,6 +55,7 @@ LEGEND = (
 N_RESAMPLES = 200  # of validation users, for the share of draws with the same choice
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Protocol:
     """One way to evaluate: filter, order, holdout and candidates.
@@ -207,6 +209,7 @@ class Protocol:
         return iter([split] * self.n_repeats)
 
 
+@public_function
 def grid(
     *,
     order: Iterable[Order] = ("random", "temporal"),
@@ -283,6 +286,7 @@ def grid(
     return protocols
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class Tuned:
     """A recommender with settings that are chosen on the validation part, separately in every split.

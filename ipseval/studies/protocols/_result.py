@@ -31,6 +31,7 @@ from ipseval.studies.protocols._evaluate import Result, tabulate_winners
 from ipseval.studies.protocols._protocol import LEGEND
 from ipseval.utils.artefacts import write_text
 from ipseval.utils.checks import check_choice, chosen, counted
+from ipseval.utils.public import public_class
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +47,7 @@ FALLING = {"ipc": 0.0}  # measures that fall with agreement, with their values f
 IDENTICAL = "snips is identical to aoa here"
 
 
+@public_class
 @dataclass(frozen=True, eq=False, repr=False)
 class ProtocolStudy(Printable):
     """The result of `study`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import os
 import re
@@ -205,7 +206,7 @@ def _describe_library(module: str) -> str:
     top_level_name = module.partition(".")[0]
     if top_level_name in sys.stdlib_module_names:
         return top_level_name
-    package = sys.modules.get(top_level_name)
+    package = importlib.import_module(top_level_name)
     file = str(getattr(package, "__file__", "") or "")
     folders = Path(file).parts
     is_installed = "site-packages" in folders or "dist-packages" in folders

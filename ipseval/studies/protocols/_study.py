@@ -32,10 +32,11 @@ from ipseval.studies.protocols._protocol import Protocol, Tuned, grid
 from ipseval.studies.protocols._result import ProtocolStudy
 from ipseval.studies.protocols._run import FitFunction, Plan, RankedProtocol, check_inputs, run_plan
 from ipseval.studies.protocols._store import Store
+from ipseval.utils.annotations import fits_annotation
 from ipseval.utils.artefacts import check_is_file, reading, writable
-from ipseval.utils.border import fits
 from ipseval.utils.checks import as_list, check_fraction, check_positive_int, examples, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
+from ipseval.utils.public import public_function
 
 SETTING_COLUMNS = (
     "log",
@@ -100,6 +101,7 @@ class _StudyTables:
     settings: list[dict[str, object]]
 
 
+@public_function
 def study(
     models: Mapping[str, FitFunction | Tuned],
     logs: Mapping[str, Interactions],
@@ -297,6 +299,7 @@ def _describe_omitted_protocols(plan: Plan) -> list[str]:
     return sentences
 
 
+@public_function
 def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) -> ProtocolStudy:
     """Run the study that a TOML file describes, and write its tables and report into its folder.
 
@@ -451,6 +454,6 @@ def _check_entries(section: str, entry: object, types: Mapping[str, object]) -> 
     if unknown:
         raise InputError(f"{section} has unknown entries {examples(unknown)}; known: {', '.join(types)}.")
     for name, value in entry.items():
-        if not fits(value, types[name]):
+        if not fits_annotation(value, types[name]):
             type_name = getattr(types[name], "__name__", "") if isinstance(types[name], type) else types[name]
             raise InputError(f"{section}: {name} must be {type_name}; got {value!r:.80}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.utils.border import guard
+from ipseval.utils.public import explain_missing_names
 from ipseval.validation.datasets._adjacency import load_adjacency
 from ipseval.validation.datasets._base import CARDS, DataCard, RandomExposureStudy, StudyPositives
 from ipseval.validation.datasets._movielens import load_movielens
@@ -37,4 +37,4 @@ __all__ = [
     "load_yahoo_r3",
 ]
 
-guard(__name__)
+__getattr__ = explain_missing_names(__name__)

@@ -13,6 +13,7 @@ from ipseval.data.interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_bool, check_choice
+from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, IntArray
 
 PARTS = ("train", "validation", "test")
@@ -30,6 +31,7 @@ class Lines:
     item: IntArray
 
 
+@public_function
 def load_adjacency(
     files: str | Path | Mapping[str, str | Path], *, ordered: bool = False
 ) -> Interactions | Split:

@@ -16,9 +16,11 @@ from ipseval.errors import InputError
 from ipseval.propensity import Propensity
 from ipseval.utils.checks import check_counts, check_positive_int, check_real
 from ipseval.utils.ids import among, same_ids
+from ipseval.utils.public import public_class
 from ipseval.utils.types import IntArray, readonly
 
 
+@public_class
 @dataclass(frozen=True)
 class DataCard:
     """Source, licence and citation of a data set, with the sizes and checksums of complete files.
@@ -66,6 +68,7 @@ def _load_cards() -> dict[str, DataCard]:
 CARDS = _load_cards()
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class StudyPositives:
     """A study with ratings turned into positives and negatives at a threshold.
@@ -108,6 +111,7 @@ class StudyPositives:
         )
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class RandomExposureStudy:
     """A biased log and a random-exposure log of the same users and items, to measure bias against.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from ipseval.data.interactions import Interactions
+from ipseval.utils.public import public_function
 from ipseval.validation.datasets._base import CARDS, check_values
 from ipseval.validation.datasets._files import has_file, open_file, read_columns
 
@@ -15,6 +16,7 @@ DTYPES = {"user": "int64", "item": "int64", "rating": "float64", "timestamp": "i
 CSV_COLUMNS = {"userId": "user", "movieId": "item", "rating": "rating", "timestamp": "timestamp"}
 
 
+@public_function
 def load_movielens(path: str | Path) -> Interactions:
     """Load MovieLens ratings: value = rating (0.5–5), timestamp in seconds since 1970.
 

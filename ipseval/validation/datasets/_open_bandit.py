@@ -11,6 +11,7 @@ import pandas as pd
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice
+from ipseval.utils.public import public_class, public_function
 from ipseval.validation.datasets._base import CARDS, DataCard, check_values
 from ipseval.validation.datasets._files import read_columns
 
@@ -26,6 +27,7 @@ COLUMNS = {
 }
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class BanditStudy:
     """One campaign under the random policy, which is unbiased, and under Bernoulli Thompson sampling (`bts`).
@@ -45,6 +47,7 @@ class BanditStudy:
     card: DataCard
 
 
+@public_function
 def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
     """Load one campaign of Open Bandit: impressions, clicks and propensities under both policies.
 

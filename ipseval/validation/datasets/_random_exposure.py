@@ -11,6 +11,7 @@ import pandas as pd
 from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity import Propensity
+from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray
 from ipseval.validation.datasets._adjacency import parse_lines
 from ipseval.validation.datasets._base import CARDS, RandomExposureStudy, check_sizes, check_values
@@ -25,6 +26,7 @@ TEST = "ydata-ymusic-rating-study-v1_0-test.txt"
 KUAIREC_COLUMNS = {"user_id": "int64", "video_id": "int64", "watch_ratio": "float64"}
 
 
+@public_function
 def load_coat(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
     """Load Coat as a study: 6,960 chosen and 4,640 randomly shown ratings, 1–5, positive from 4.
 
@@ -131,6 +133,7 @@ def _read_published_propensity(path: str | Path, shape: tuple[int, ...], verify:
     )
 
 
+@public_function
 def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
     """Load Yahoo! R3 as a study: 311,704 chosen and 54,000 random ratings, 1–5, positive from 4.
 
@@ -189,6 +192,7 @@ def _read_yahoo(path: str | Path, name: str) -> pd.DataFrame:
     return frame
 
 
+@public_function
 def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
     """Load KuaiRand as a study: 501,398 clicks of the feed and 589,636 random exposures, clicked or not.
 
@@ -255,6 +259,7 @@ def _read_clicks(path: str | Path, name: str) -> tuple[IntArray, IntArray]:
     return np.repeat(lines.user, lines.n_items), lines.item
 
 
+@public_function
 def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
     """Load KuaiRec as a study: the big matrix as biased log, the small matrix as fully observed block.
 

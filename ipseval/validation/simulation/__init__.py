@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from ipseval.utils.border import guard
 from ipseval.validation.simulation._world import World
 
 __all__ = ["World"]
-
-guard(__name__)

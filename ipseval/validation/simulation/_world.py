@@ -26,6 +26,7 @@ from ipseval.utils.checks import (
 )
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.ids import among
+from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, RngLike, readonly
 from ipseval.validation.datasets import RandomExposureStudy
 from ipseval.validation.simulation._sampling import Taste, draw_distinct, uniform_hash
@@ -84,6 +85,7 @@ def _pool_values(metric: Metric, values: FloatArray, ranked: RankedPositives) ->
     return float(np.sum(weight * values) / np.sum(weight))
 
 
+@public_class
 @dataclass(frozen=True, eq=False)
 class World:
     """Simulate a population with known relevance S_u and known propensity P_ui, drawn once from a seed.

@@ -19,17 +19,17 @@ def test_fixes_name_arguments_of_python_or_options_of_the_command_line(tmp_path)
         ipseval.read(log(user=["a", None, "b", "b"], item=[1, 2, 3, 3]))
     assert "missing='drop'" in str(caught.value)
     assert "duplicates='drop'" in str(caught.value)
-    options = caught.value.said(as_options=True)
+    options = caught.value.to_text(as_options=True)
     assert "--incomplete drop" in options
     assert "--duplicates drop" in options
     assert "='" not in options
     with pytest.raises(ProblemsError) as doubt:
         text("ann,x\nbob,y\n")(tmp_path)
-    assert doubt.value.said(as_options=True).endswith("Pass --header or --no-header.")
+    assert doubt.value.to_text(as_options=True).endswith("Pass --header or --no-header.")
     with pytest.raises(ProblemsError) as seen:
         lists(entries(item=[1, 4, 1, 4]))
     assert str(seen.value).endswith("Options go to ipseval.Lists or read_lists.")
-    assert seen.value.said(as_options=True).endswith("--seen keep to let them keep their places.")
+    assert seen.value.to_text(as_options=True).endswith("--seen keep to let them keep their places.")
 
 
 def test_an_error_lists_at_most_twelve_columns():
