@@ -30,7 +30,12 @@ from ipseval.correction._posterior import RandomSample
 from ipseval.estimators.labels import AOA_POOLED
 from ipseval.ranking import RankedPositives
 from ipseval.validation._curve import WITH_INTERACTIONS
-from ipseval.validation._population import choose, liked_pairs, rank_beside, shown_outside
+from ipseval.validation._population import (
+    exposure_outside_training,
+    positive_pair_keys,
+    rank_with_pairs,
+    select_pairs,
+)
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
 from reproductions import correction_family, feedback_worlds
 from reproductions.correction_coat import recommenders
@@ -106,9 +111,9 @@ def of_study(study: RandomExposureStudy, number: int, metrics: tuple[str, ...]) 
     """Return the case of a split of a log: trained recommenders, and what users liked at random."""
     rng = np.random.default_rng(number)
     split = split_random(study.positives().biased, test_fraction=0.2, rng=rng)
-    random = liked_pairs(shown_outside(study, split))
-    ranks = rank_beside({name: one(split.train) for name, one in recommenders().items()}, split, random)
-    test, liked = (choose(ranks, one, split.n_items) for one in (split.test.pair_key, random))
+    random = positive_pair_keys(exposure_outside_training(study, split))
+    ranks = rank_with_pairs({name: one(split.train) for name, one in recommenders().items()}, split, random)
+    test, liked = (select_pairs(ranks, one, split.n_items) for one in (split.test.pair_key, random))
     everything = {CORRECTED: None}
     if len(study.biased) > len(study.positives().biased):
         everything[WITH_INTERACTIONS] = study.biased

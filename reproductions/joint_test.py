@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
-from ipseval.utils.types import FloatArray, readonly
+from ipseval.utils.types import FloatArray, as_readonly
 
 N_DRAWS = 4000
 
@@ -64,10 +64,10 @@ def _largest(correlation: bytes, size: int) -> FloatArray:
     """Return draws of max |Z|, Z ~ N(0, correlation), ascending."""
     values, vectors = np.linalg.eigh(np.frombuffer(correlation).reshape(size, size))
     found = np.abs(_draws(size) @ (vectors * np.sqrt(np.maximum(values, 0))).T).max(axis=1)
-    return readonly(np.sort(found))
+    return as_readonly(np.sort(found))
 
 
 @lru_cache(maxsize=16)
 def _draws(size: int) -> FloatArray:
     """Return standard normal draws, (N_DRAWS, size): the same at every call."""
-    return readonly(np.random.default_rng(0).standard_normal((N_DRAWS, size)))
+    return as_readonly(np.random.default_rng(0).standard_normal((N_DRAWS, size)))

@@ -23,7 +23,7 @@ from ipseval import PowerLawPropensity, Split, evaluate, fit_gamma_from_exposure
 from ipseval.data import RandomExposure
 from ipseval.propensity._exposure import compute_noise_share
 from ipseval.validation import validate
-from ipseval.validation._population import shown_outside
+from ipseval.validation._population import exposure_outside_training
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
 from reproductions.correction_coat import recommenders
 from reproductions.field_study import ONE_THREAD
@@ -74,7 +74,7 @@ def order_table(name: str, found: pd.DataFrame) -> str:
 def among_exposed(study: RandomExposureStudy, number: int) -> pd.DataFrame:
     """Return a row per metric and pair: who is ahead among the exposed items, and in the catalogue."""
     split = split_random(study.positives().biased, test_fraction=0.2, rng=number)
-    shown = shown_outside(study, split)
+    shown = exposure_outside_training(study, split)
     models = {name: fit(split.train) for name, fit in recommenders().items()}
     liked = pairs(shown, shown.positive, split)
     judged = Split.from_frames(

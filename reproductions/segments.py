@@ -21,8 +21,8 @@ from ipseval.estimators.user_sums import Moments
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.segments import Groups, Segments, item_groups, user_groups
 from ipseval.evaluation.segments._group_statistics import family_level
-from ipseval.evaluation.segments._sums import CellSums, SegmentSums, _sum_item_groups, power_sums
 from ipseval.evaluation.segments.build import build_segments
+from ipseval.evaluation.segments.segment_sums import CellSums, SegmentSums, _sum_item_groups, power_sums
 from ipseval.utils.types import FloatArray, IntArray
 
 SEED, N_USERS, N_ITEMS, N_DATA_SETS = 20261124, 20_000, 400, 4_000

@@ -18,16 +18,22 @@ from ipseval.data.splits import split_random
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.estimators.base import Target
 from ipseval.estimators.labels import resolve_estimator
-from ipseval.estimators.sample import weighted_sample
+from ipseval.estimators.sample import build_sample
 from ipseval.metrics import AdditiveMetric, metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.adapters import adapt
 from ipseval.utils.types import FloatArray, IntArray, TieChoice
-from ipseval.validation._accumulator import Collected
-from ipseval.validation._calibration import seeded
-from ipseval.validation._criteria import user_weights
-from ipseval.validation._population import Compared, choose, liked_pairs, rank_beside, shown_outside
+from ipseval.validation._accumulator import ValidationAccumulator
+from ipseval.validation._calibration import with_seeds
+from ipseval.validation._criteria import draw_user_weights
+from ipseval.validation._population import (
+    PairedPositives,
+    exposure_outside_training,
+    positive_pair_keys,
+    rank_with_pairs,
+    select_pairs,
+)
 from ipseval.validation.datasets import RandomExposureStudy
 from reproductions.conditional_score import ConditionalScore, conditional_score
 from reproductions.joint_test import family_test
@@ -60,7 +66,7 @@ class _ItemMean(AdditiveMetric):
 class SplitBalance:
     """What the checks of one split need: all positives that are compared, and the items' log(n* + 1)."""
 
-    pooled: Compared
+    pooled: PairedPositives
     log_popularity: FloatArray
     _made: dict[tuple[int, Target], tuple[RankedPositives, UserSums]] = field(
         default_factory=dict, repr=False
@@ -101,16 +107,18 @@ class SplitBalance:
         """The mean of log popularity; it reads no rank: lists of any length do."""
         return _ItemMean(1, of_item=self.log_popularity)
 
-    def _reference(self, compared: Compared) -> UserSums:
+    def _reference(self, compared: PairedPositives) -> UserSums:
         """Return the mean of log popularity over random positives, made once for the same ones."""
         random = compared.first[1]
         key = (id(random), compared.target)
         if key not in self._made:  # the positives are held, so that no identity returns
-            made = compared.plain.sums(weighted_sample(random, None, None, "default"), self.mean)
+            made = compared.plain.sums(build_sample(random, None, None, "default"), self.mean)
             self._made[key] = random, made
         return self._made[key][1]
 
-    def popularity(self, kind: Estimator, sample: Sample, compared: Compared) -> tuple[float, FloatArray]:
+    def popularity(
+        self, kind: Estimator, sample: Sample, compared: PairedPositives
+    ) -> tuple[float, FloatArray]:
         """Return the standardised difference of log popularity, and its influence (n_users,).
 
         (mean by the estimator over held-out positives − plain mean over the random positives of the same
@@ -171,7 +179,7 @@ class Balance:
         self,
         label: str,
         propensity: Propensity,
-        estimators: Sequence[tuple[Estimator, Compared, Mapping[str, Sample]]],
+        estimators: Sequence[tuple[Estimator, PairedPositives, Mapping[str, Sample]]],
         split: SplitBalance,
         fold: IntArray,
     ) -> None:
@@ -219,7 +227,7 @@ class Balance:
         return pd.DataFrame(rows).astype({"flag": "boolean"})
 
 
-class _Keeping(Collected):
+class _Keeping(ValidationAccumulator):
     """What a validation collects, with the last propensity fitted under each name."""
 
     fitted: dict[str, Propensity]
@@ -263,8 +271,8 @@ def check_weights(
     generator = np.random.default_rng(rng)
     positives, exposed = study.positives(), np.unique(study.random.user)
     kinds = [resolve_estimator(one) for one in estimators]
-    rules = seeded(propensities, generator.spawn(1)[0])
-    weights = user_weights(exposed.size, 0, generator)
+    rules = with_seeds(propensities, generator.spawn(1)[0])
+    weights = draw_user_weights(exposed.size, 0, generator)
     collected = _Keeping(
         [metric(one) for one in metrics], kinds, list(models), rules, exposed, weights, "default", 0.95
     )
@@ -272,14 +280,17 @@ def check_weights(
     for number in range(n_splits):
         split = split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(split.n_users) % 2)
-        shown_pairs = shown_outside(study, split)
+        shown_pairs = exposure_outside_training(study, split)
         scorers = {name: adapt(train(split.train), split, name=name) for name, train in models.items()}
-        ranks = rank_beside(scorers, split, liked_pairs(shown_pairs))
+        ranks = rank_with_pairs(scorers, split, positive_pair_keys(shown_pairs))
         collected.add(number, split, shown_pairs, scorers, ranks, fold)
         shown = np.isin(np.arange(split.n_users), exposed)
-        sides = (choose(ranks, one, split.n_items) for one in (split.test.pair_key, liked_pairs(shown_pairs)))
+        sides = (
+            select_pairs(ranks, one, split.n_items)
+            for one in (split.test.pair_key, positive_pair_keys(shown_pairs))
+        )
         targets = dict.fromkeys([*(kind.target for kind in kinds), "pooled"])
-        compared = Compared.of(targets, collected.metrics, *sides, shown, "default")
+        compared = PairedPositives.of(targets, collected.metrics, *sides, shown, "default")
         checks = SplitBalance(compared["pooled"], np.log(split.train.popularity + 1.0))
         balance.add_split(checks)
         for label in rules:

@@ -115,7 +115,7 @@ def list_metrics(labels: list[str]) -> None:
     from ipseval.estimators import card
     from ipseval.metrics import METRICS
     from ipseval.metrics.rating_metrics import RATING_METRICS
-    from ipseval.utils.registry import package_of
+    from ipseval.utils.registry import describe_package
 
     if labels:
         print_text("\n\n".join(card(label) for label in labels))
@@ -127,6 +127,6 @@ def list_metrics(labels: list[str]) -> None:
             parameters = f" ({', '.join(family.parameters)})"
         print_text(f"{label:<14}{family.summary}{parameters}")
     for name, points in METRICS.offered().items():
-        print_text(f"{name:<14}of {package_of(points[0])}")
+        print_text(f"{name:<14}of {describe_package(points[0])}")
     print_text(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
     print_text("\n--list-metrics LABELS prints the definition and the guarantees of metrics.")

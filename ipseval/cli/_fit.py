@@ -21,7 +21,7 @@ from ipseval.errors import InputError
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Table
-from ipseval.utils.checks import counted
+from ipseval.utils.checks import format_count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +106,7 @@ def _describe_spread(propensity: pd.Series) -> list[str]:
     lines = [f"{len(complete):,} items; the largest propensity is {ratio:,.3g} times the smallest."]
     n_missing = len(propensity) - len(complete)
     if n_missing:
-        lines.append(f"Without a propensity: {counted(n_missing, 'item')}.")
+        lines.append(f"Without a propensity: {format_count(n_missing, 'item')}.")
     return lines
 
 

@@ -156,7 +156,7 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
 def load_models(options: argparse.Namespace, split: Split) -> dict[str, Any]:
     """Return the recommenders of --model: the content of files, and baselines trained on the training part."""
     from ipseval.ranking.baselines import BASELINES
-    from ipseval.utils.registry import lookup
+    from ipseval.utils.registry import look_up
 
     models: dict[str, Any] = {}
     for entry in options.model or list(BASELINES):
@@ -169,7 +169,7 @@ def load_models(options: argparse.Namespace, split: Split) -> dict[str, Any]:
             models[name] = _load_scores(path, options)
         else:
             advice = {name: "Use --model NAME=FILE for your own recommender."}
-            train_baseline = lookup(BASELINES, name, "baseline", advice)
+            train_baseline = look_up(BASELINES, name, "baseline", advice)
             if name == "random":
                 models[name] = train_baseline(split.train, rng=options.seed)
             else:

@@ -57,14 +57,14 @@ def _list_files(options: argparse.Namespace) -> list[str]:
 
 def check_out(options: argparse.Namespace) -> None:
     """Raise `InputError` unless every file of --out can be written, before anything is computed."""
-    from ipseval.utils.artefacts import writable
+    from ipseval.utils.artefacts import check_writable
 
     for path in _list_files(options):
         if Path(path).suffix.lower() not in (*SUFFIXES, ".npz"):
             raise InputError(
                 f"--out must end in {', '.join((*SUFFIXES, '.npz'))}, which says the format; got {path!r}."
             )
-        writable(path)
+        check_writable(path)
 
 
 def deliver_result(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) -> None:
@@ -95,14 +95,14 @@ def deliver_result(result: Any, options: argparse.Namespace, more: Sequence[Any]
 
 def write_table(frame: Any, path: str | Path) -> None:
     """Write a frame as CSV, TSV or Parquet, as the suffix says."""
-    from ipseval.utils.artefacts import write_text, writing
+    from ipseval.utils.artefacts import open_atomically, write_text
 
     suffix = Path(path).suffix.lower()
     if suffix not in TABLES:
         raise InputError(f"a table must end in {', '.join(TABLES)}; got {str(path)!r}.")
     if suffix == ".parquet":
         try:
-            with writing(path) as stream:
+            with open_atomically(path) as stream:
                 frame.to_parquet(stream, index=False)
         except ImportError:
             raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.") from None

@@ -31,12 +31,12 @@ def _run_demo(options: argparse.Namespace) -> int:
         write_error("Training five recommenders on a simulated log; this takes a few seconds.")
     from ipseval.cli._demo_world import run_demo
     from ipseval.cli._output import write_table
-    from ipseval.utils.artefacts import writable, write_text
+    from ipseval.utils.artefacts import check_writable, write_text
 
     if options.picture and not options.picture.endswith(".svg"):
         raise InputError(f"--picture must end in .svg, which any browser shows; got {options.picture!r}.")
     for path in filter(None, (options.picture, options.html, options.log)):
-        writable(path)
+        check_writable(path)
     demo = run_demo(rng=options.seed)
     lines = [str(demo), ""]
     if options.picture:
@@ -82,13 +82,13 @@ def _add_validate(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_validate(options: argparse.Namespace) -> int:
-    from ipseval.utils.registry import lookup
+    from ipseval.utils.registry import look_up
     from ipseval.validation import default_models, default_propensities, validate
     from ipseval.validation.datasets import STUDIES
     from ipseval.validation.validation_study import ESTIMATORS, METRICS
 
     check_out(options)
-    study = lookup(STUDIES, options.study, "study")(options.data)
+    study = look_up(STUDIES, options.study, "study")(options.data)
     result = validate(
         default_models(),
         study,

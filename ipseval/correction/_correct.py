@@ -19,20 +19,24 @@ from ipseval.correction._reference_values import (
     parse_reference_values,
 )
 from ipseval.correction._result import Correction
-from ipseval.correction.prediction_powered import compute_ratio, difference_totals, pairs_to_predict
+from ipseval.correction.prediction_powered import (
+    compute_difference_totals,
+    compute_ratio,
+    list_pairs_to_predict,
+)
 from ipseval.data.interactions import Interactions, check_interactions
-from ipseval.data.random_exposure import INSTEAD, RandomExposure
+from ipseval.data.random_exposure import READ_ADVICE, RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import resolve_metrics
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.model_checks import check_lists, check_same_positives, resolve_missing
 from ipseval.ranking.ranked_positives import ALL_ITEMS
 from ipseval.utils.checks import check_choice, check_fraction, check_models, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
-from ipseval.utils.ids import among, distinct, same_ids, union
+from ipseval.utils.ids import is_member, same_ids, union_keys, unique_keys
 from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray, Missing, RngLike, TieChoice
 
@@ -140,12 +144,12 @@ def correct(
     check_fraction("confidence_level", confidence_level)
     check_choice("missing_lists", missing_lists, ("zero", "drop", "raise"))
     if random_exposure is not None:
-        check_type("random_exposure", random_exposure, RandomExposure, INSTEAD)
+        check_type("random_exposure", random_exposure, RandomExposure, READ_ADVICE)
     if interactions is not None:
         check_interactions(interactions, "interactions")
     parsed_values = parse_reference_values(reference_values, source)
     # Checked before the ranking, which may take hours.
-    path_metrics = check_averages(requested_metrics(metrics))
+    path_metrics = check_averages(resolve_metrics(metrics))
     names = list(models.ranks) if isinstance(models, Evaluation) else list(models)
     check_reference_names(parsed_values, names, [metric.label for metric in path_metrics])
     depth = max(metric.cutoff or 1 for metric in path_metrics)
@@ -195,7 +199,7 @@ class RanksWithExposure:
         """Return the ranks of the pairs with these keys."""
         reference = next(iter(self.ranks.values()))
         pair_keys = reference.user * np.int64(reference.item_ids.size) + reference.item
-        is_selected = among(pair_keys, keys)
+        is_selected = is_member(pair_keys, keys)
         if is_selected.all():
             return dict(self.ranks)
         return {name: ranked.select(is_selected) for name, ranked in self.ranks.items()}
@@ -234,8 +238,8 @@ def rank_with_exposure(
         return _without_exposure(ranks, test_keys)
     random_exposure.check_ids(split, "split")
     exposure = random_exposure.without(split.excluded)
-    candidate_keys = pairs_to_predict(exposure, split)
-    ranked_keys = union(test_keys, union(exposure.pair_key, candidate_keys))
+    candidate_keys = list_pairs_to_predict(exposure, split)
+    ranked_keys = union_keys(test_keys, union_keys(exposure.pair_key, candidate_keys))
     extended_split = replace(split, test=_interactions_from_keys(ranked_keys, split))
     ranks = _rank_models(models, extended_split, **options)
     ranked = next(iter(ranks.values()))
@@ -323,18 +327,18 @@ def check_evaluated_pairs(ranks: Mapping[str, RankedPositives], split: Split) ->
             "models must be an Evaluation in which all items are candidates; got candidates = "
             f"{ranked.candidates}. Pass the models."
         )
-    test_keys = distinct(split.test.pair_key)
+    test_keys = unique_keys(split.test.pair_key)
     if ranked.left_out is not None:
         test_keys = test_keys[~ranked.left_out[test_keys // split.n_items]]
     ranked_keys = ranked.user * np.int64(split.n_items) + ranked.item
-    n_missing = int((~among(test_keys, ranked_keys)).sum())
-    n_unknown = int((~among(ranked_keys, test_keys)).sum())
+    n_missing = int((~is_member(test_keys, ranked_keys)).sum())
+    n_unknown = int((~is_member(ranked_keys, test_keys)).sum())
     if n_missing or n_unknown:
         raise InputError(
             "the Evaluation and split must have the same held-out interactions; got "
             f"{n_missing:,} that were not evaluated and {n_unknown:,} that are not in the split. {advice}"
         )
-    excluded_keys = distinct(split.excluded.pair_key)
+    excluded_keys = unique_keys(split.excluded.pair_key)
     n_excluded = np.bincount(excluded_keys // split.n_items, minlength=split.n_users)
     if not np.array_equal(ranked.n_candidates, split.n_items - n_excluded[ranked.user]):
         raise InputError(f"the Evaluation and split must have the same training interactions. {advice}")
@@ -401,9 +405,9 @@ def correct_ranks(
     has_weights = ranks.exposure is not None and ranks.exposure.weight is not None
     if correction.sample is None or ranks.exposure is None or has_weights:
         return correction
-    exposure_ranks = ranks.select(union(ranks.exposure.pair_key, ranks.candidate_keys))
+    exposure_ranks = ranks.select(union_keys(ranks.exposure.pair_key, ranks.candidate_keys))
     with one_blas_thread():
-        _, numerators, denominators = difference_totals(
+        _, numerators, denominators = compute_difference_totals(
             exposure_ranks,
             ranks.exposure,
             candidate_keys=ranks.candidate_keys,
@@ -420,8 +424,8 @@ def _pairs_of_impressions(split: Split) -> Interactions | None:
     log = split.train.impressions
     if log is None:
         return None
-    keys = distinct(log.pair_key)
-    is_positive = among(keys, split.test.pair_key) | among(keys, split.excluded.pair_key)
+    keys = unique_keys(log.pair_key)
+    is_positive = is_member(keys, split.test.pair_key) | is_member(keys, split.excluded.pair_key)
     if is_positive.all():
         return None
     return _interactions_from_keys(keys, split)
@@ -470,7 +474,7 @@ def correct_path(
         prior = CorrectionPrior()
     check_type("prior", prior, CorrectionPrior)
     if random_exposure is not None:
-        check_type("random_exposure", random_exposure, RandomExposure, INSTEAD)
+        check_type("random_exposure", random_exposure, RandomExposure, READ_ADVICE)
     parsed_values = parse_reference_values(reference_values, source)
     sample = _random_sample(path, random_ranks, random_exposure)
     posterior = compute_posterior(path, prior, sample)

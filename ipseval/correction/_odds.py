@@ -13,7 +13,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.propensity import profile_features
 from ipseval.propensity.cross_fitted_odds import fit_logistic
-from ipseval.utils.ids import among, distinct
+from ipseval.utils.ids import is_member, unique_keys
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 # Uniform pairs that are drawn for each user, and for all users together.
@@ -41,9 +41,9 @@ def list_non_positive_keys(
     for side in ("user", "item"):
         if not np.array_equal(getattr(interactions, f"{side}_ids"), getattr(split, f"{side}_ids")):
             raise InputError(f"interactions and split must have the same {side} ids, in one order.")
-    keys = distinct(interactions.pair_key)
-    is_excluded = among(keys, split.excluded.pair_key)
-    is_positive = among(keys, positive_keys)
+    keys = unique_keys(interactions.pair_key)
+    is_excluded = is_member(keys, split.excluded.pair_key)
+    is_positive = is_member(keys, positive_keys)
     non_positive_keys = keys[~(is_excluded | is_positive)]
     if not non_positive_keys.size:
         raise InputError(
@@ -107,7 +107,7 @@ def _fit_interaction_odds(
     profile_log = Interactions(user, item, split.user_ids, split.item_ids)
 
     uniform_user, uniform_item = uniform
-    is_candidate = ~among(uniform_user * np.int64(split.n_items) + uniform_item, profile_keys)
+    is_candidate = ~is_member(uniform_user * np.int64(split.n_items) + uniform_item, profile_keys)
     non_positive = np.divmod(non_positive_keys[~is_profile], split.n_items)
     candidates = (uniform_user[is_candidate], uniform_item[is_candidate])
     positive_pairs, non_positive_pairs, uniform_pairs = _compute_features(
@@ -122,12 +122,12 @@ def _fit_interaction_odds(
 
 def _draw_uniform_pairs(split: Split, user: IntArray, rng: np.random.Generator) -> Pairs:
     """Return candidates of these users, drawn uniformly."""
-    users = distinct(user)
+    users = unique_keys(user)
     n_draws = max(1, min(N_UNIFORM, MAX_UNIFORM // users.size))
     drawn_users = np.repeat(users, n_draws)
     drawn_items = rng.integers(split.n_items, size=drawn_users.size)
     keys = drawn_users * np.int64(split.n_items) + drawn_items
-    is_candidate = ~among(keys, split.excluded.pair_key)
+    is_candidate = ~is_member(keys, split.excluded.pair_key)
     return drawn_users[is_candidate], drawn_items[is_candidate]
 
 

@@ -15,12 +15,12 @@ from ipseval.data.interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import resolve_metrics
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.model_checks import check_same_positives
 from ipseval.utils.checks import as_generator
 from ipseval.utils.compute import one_blas_thread
-from ipseval.utils.ids import among, distinct
+from ipseval.utils.ids import is_member, unique_keys
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 
@@ -216,10 +216,10 @@ def compute_path_with_odds(
     """Return the path, and a function that computes the log odds by pairs of any pair."""
     check_same_positives(ranks)
     split.check_seen_excluded("the correction")
-    path_metrics = check_averages(requested_metrics(metrics))
+    path_metrics = check_averages(resolve_metrics(metrics))
     ranked = next(iter(ranks.values()))
     positive_keys = ranked.user * np.int64(split.n_items) + ranked.item
-    if not among(positive_keys, split.test.pair_key).all():
+    if not is_member(positive_keys, split.test.pair_key).all():
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
     values = compute_contributions(ranks, path_metrics, ties)
     non_positive_keys = list_non_positive_keys(interactions, split, positive_keys)
@@ -483,7 +483,7 @@ def _iterate_blocks(ranked: RankedPositives) -> Iterator[tuple[slice, slice]]:
     """Yield the users, and the positives, of each block."""
     user_ends = np.append(ranked.starts, len(ranked))
     block_starts = np.searchsorted(user_ends, np.arange(0, len(ranked), BLOCK))
-    edges = distinct(np.append(block_starts, user_ends.size - 1))
+    edges = unique_keys(np.append(block_starts, user_ends.size - 1))
     for start, end in pairwise(edges.tolist()):
         yield slice(start, end), slice(int(user_ends[start]), int(user_ends[end]))
 

@@ -24,7 +24,7 @@ from ipseval.estimators.labels import AOA_POOLED
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import decimals, fixed, listed
 from ipseval.reporting.tables import Cell, Remark, Table
-from ipseval.utils.checks import counted
+from ipseval.utils.checks import format_count
 
 HEADERS = {
     AOA_POOLED: "AOA (pooled)",
@@ -117,13 +117,13 @@ def correction_tables(report: CorrectionReport, *, digits: int, page: bool = Fal
 
 def _head_line(report: CorrectionReport) -> str:
     counts = [
-        counted(len(report.orders[0].models), "recommender"),
-        counted(report.n_users, "user"),
-        counted(report.n_positives, "held-out interaction"),
+        format_count(len(report.orders[0].models), "recommender"),
+        format_count(report.n_users, "user"),
+        format_count(report.n_positives, "held-out interaction"),
     ]
     if report.has_sample:
-        random = counted(report.n_random_positives, "random-exposure positive")
-        counts.append(f"{random} of {counted(report.n_random_users, 'user')}")
+        random = format_count(report.n_random_positives, "random-exposure positive")
+        counts.append(f"{random} of {format_count(report.n_random_users, 'user')}")
     level = f"{100 * report.confidence_level:g}%"
     return f"{', '.join(counts)}. {level} intervals; means over relevant interactions."
 
@@ -305,10 +305,10 @@ def _excluded_sentences(report: CorrectionReport) -> list[str]:
         return []
     sentences = []
     if exposure.n_dropped:
-        pairs = counted(exposure.n_dropped, "pair")
+        pairs = format_count(exposure.n_dropped, "pair")
         sentences.append(f"{pairs} of the training log, from the random exposure.")
     if exposure.n_uncovered:
-        users = counted(exposure.n_uncovered, "user")
+        users = format_count(exposure.n_uncovered, "user")
         sentences.append(f"{users} without a row in the log, from the random sample.")
     return sentences
 

@@ -25,9 +25,9 @@ from ipseval.correction.prediction_powered import PpiEstimate
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.estimators import Claim
 from ipseval.estimators.labels import AOA_POOLED, resolve_estimator
-from ipseval.inference.comparisons import pairs_of
+from ipseval.inference.comparisons import list_pairs
 from ipseval.inference.estimate_frame import FRAME_COLUMNS
-from ipseval.inference.intervals import normal_interval
+from ipseval.inference.intervals import compute_normal_interval
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import deliver
 from ipseval.reporting.results import Result
@@ -184,7 +184,7 @@ class Correction(Result):
         if estimator == CORRECTED:
             low, high = self._interval(np.eye(value.size))
         else:
-            low, high = normal_interval(value, error, confidence_level=self.confidence_level)
+            low, high = compute_normal_interval(value, error, confidence_level=self.confidence_level)
         max_weight_share = float("nan")
         flag = ""
         rows: list[tuple[object, ...]] = []
@@ -322,7 +322,7 @@ class Correction(Result):
             metric, estimator, model, reference, difference = R(model) − R(reference), std_error, ci_low,
             ci_high, probability_higher: the posterior probability that the difference is above 0.
         """
-        pairs = pairs_of(self.path.models, reference)
+        pairs = list_pairs(self.path.models, reference)
         if not pairs:
             return pd.DataFrame(columns=list(COMPARE_COLUMNS))
         position = {cell: number for number, cell in enumerate(self.path.cells)}

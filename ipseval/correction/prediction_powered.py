@@ -14,7 +14,7 @@ from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
-from ipseval.utils.ids import among, distinct
+from ipseval.utils.ids import is_member, unique_keys
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieChoice
 
 # Candidates for which predictions are averaged. Fewer candidates of all users together are not sampled.
@@ -49,9 +49,9 @@ class PpiEstimate:
     covariance: FloatArray
 
 
-def pairs_to_predict(exposure: RandomExposure, split: Split) -> IntArray:
+def list_pairs_to_predict(exposure: RandomExposure, split: Split) -> IntArray:
     """Return the keys of candidates of the exposed users: all of them, or a uniform sample."""
-    users = distinct(exposure.user)
+    users = unique_keys(exposure.user)
     n_items = split.n_items
     first_keys = users[:, None] * np.int64(n_items)
     if users.size * n_items <= N_DRAWN:
@@ -60,11 +60,11 @@ def pairs_to_predict(exposure: RandomExposure, split: Split) -> IntArray:
         rng = np.random.default_rng(0)
         n_draws = max(N_DRAWN // users.size, MIN_DRAWN_PER_USER)
         items = rng.integers(n_items, size=(users.size, n_draws))
-        keys = distinct((first_keys + items).ravel())
-    return np.asarray(keys[~among(keys, split.excluded.pair_key)])
+        keys = unique_keys((first_keys + items).ravel())
+    return np.asarray(keys[~is_member(keys, split.excluded.pair_key)])
 
 
-def difference_totals(
+def compute_difference_totals(
     ranks: Mapping[str, RankedPositives],
     exposure: RandomExposure,
     candidate_keys: IntArray,
@@ -80,8 +80,8 @@ def difference_totals(
     """
     ranked = next(iter(ranks.values()))
     keys = ranked.user * np.int64(split.n_items) + ranked.item
-    is_exposed = among(keys, exposure.pair_key)
-    is_positive = among(keys, exposure.pair_key[exposure.positive])
+    is_exposed = is_member(keys, exposure.pair_key)
+    is_positive = is_member(keys, exposure.pair_key[exposure.positive])
     if compute_odds is None:
         compute_odds = fit_test_odds(split)
     odds = compute_odds((ranked.user, ranked.item))
@@ -100,7 +100,7 @@ def difference_totals(
         is_positive=is_positive,
         prediction=prediction,
         is_exposed=is_exposed,
-        is_drawn=among(keys, candidate_keys),
+        is_drawn=is_member(keys, candidate_keys),
     )
     cell_metric = np.repeat(np.arange(len(metrics)), len(ranks))
     share = np.empty((n_users, cell_metric.size))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ipseval.errors import InputError, Problem
-from ipseval.utils.counts import Count, some
+from ipseval.utils.counts import Count, drop_zero_counts
 
 
 @dataclass(frozen=True)
@@ -43,4 +43,4 @@ class Audit:
 
     def add_count(self, description: str, number: int, total: int) -> None:
         """Add a count; a count of 0 is not recorded."""
-        self.counts += some(Count(description, number, total))
+        self.counts += drop_zero_counts(Count(description, number, total))

@@ -7,7 +7,7 @@ import pandas as pd
 
 from ipseval.data._audit import Audit, ColumnProblem
 from ipseval.errors import InputError, Problem, PropensityError
-from ipseval.utils.checks import check_choice, examples
+from ipseval.utils.checks import check_choice, format_examples
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 SUM_TOLERANCE = 1e-3  # logs store propensities in single precision or rounded
@@ -77,7 +77,7 @@ def format_first_pair(columns: Columns, mask: BoolArray) -> str:
     row = int(mask.argmax())
     user = columns["user_ids"][columns["user"][row]]
     item = columns["item_ids"][columns["item"][row]]
-    return examples((user, item))
+    return format_examples((user, item))
 
 
 def _drop_unshown(columns: Columns, unshown_clicks: str, audit: Audit) -> Columns:
@@ -166,7 +166,7 @@ def _check_position_gaps(columns: Columns, gaps: str, audit: Audit) -> None:
         positions = np.sort(columns["position"][columns["query"] == slate])
         audit.add_problem(
             f"{n_with_gap} of {n_slates} slates lack positions (slate {columns['query_ids'][slate]} has "
-            f"{examples(positions, 6)})",
+            f"{format_examples(positions, 6)})",
             "Add the rows, or pass {gaps=keep} if only these were shown",
             role="position",
         )
@@ -187,7 +187,7 @@ def _to_positions(values: AnyArray, audit: Audit) -> IntArray:
     n_invalid = int((~is_valid).sum())
     audit.add_problem(
         f"{n_invalid} of {values.size} positions are not whole numbers of at least 1 "
-        f"(first: {examples(values[~is_valid][:1])})",
+        f"(first: {format_examples(values[~is_valid][:1])})",
         fix,
         role="position",
     )

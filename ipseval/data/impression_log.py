@@ -26,11 +26,20 @@ from ipseval.data.interactions import (
     to_row_selection,
 )
 from ipseval.errors import InputError
-from ipseval.utils.checks import as_float_vector, check_type, counted
+from ipseval.utils.checks import as_float_vector, check_type, format_count
 from ipseval.utils.columns import to_numbers
-from ipseval.utils.counts import Count, some
+from ipseval.utils.counts import Count, drop_zero_counts
 from ipseval.utils.public import public_class
-from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, assign, freeze, owned, unchecked
+from ipseval.utils.types import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    assign,
+    build_unchecked,
+    copy_if_writable,
+    freeze,
+)
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -187,15 +196,15 @@ class ImpressionLog(Log):
         sizes = self._set_codes(("user", "item"))
         if self.query is not None:
             sizes |= self._set_codes(("query",))
-        clicked = check_one_dimensional(owned(self.clicked), "clicked")
+        clicked = check_one_dimensional(copy_if_writable(self.clicked), "clicked")
         assign(self, clicked=to_mask(clicked, "clicked"))
         sizes["clicked"] = self.clicked.size
         if self.timestamp is not None:
-            timestamp = check_one_dimensional(owned(self.timestamp), "timestamp")
+            timestamp = check_one_dimensional(copy_if_writable(self.timestamp), "timestamp")
             assign(self, timestamp=to_numbers(timestamp, "timestamp"))
             sizes["timestamp"] = timestamp.size
         if self.position is not None:
-            position = check_one_dimensional(owned(self.position), "position")
+            position = check_one_dimensional(copy_if_writable(self.position), "position")
             assign(self, position=position)
             sizes["position"] = position.size
         if self.propensity is not None:
@@ -213,10 +222,10 @@ class ImpressionLog(Log):
         freeze(self, *(entry.name for entry in fields(self) if entry.name != "counted"))
 
     def __repr__(self) -> str:
-        n_impressions = counted(len(self), "impression")
-        n_clicks = counted(int(self.clicked.sum()), "click")
-        n_users = counted(self.n_users, "user")
-        n_items = counted(self.n_items, "item")
+        n_impressions = format_count(len(self), "impression")
+        n_clicks = format_count(int(self.clicked.sum()), "click")
+        n_users = format_count(self.n_users, "user")
+        n_items = format_count(self.n_items, "item")
         return f"ImpressionLog({n_impressions}, {n_clicks}, {n_users}, {n_items})"
 
     @property
@@ -242,7 +251,7 @@ class ImpressionLog(Log):
         timestamp = None
         if self.timestamp is not None:
             timestamp = self.timestamp[rows]
-        return unchecked(
+        return build_unchecked(
             Interactions,
             user=self.user[rows],
             item=self.item[rows],
@@ -250,7 +259,7 @@ class ImpressionLog(Log):
             item_ids=self.item_ids,
             timestamp=timestamp,
             n_duplicates_dropped=int(n_repeats),
-            counted=(*self.counted, *some(repeats)),
+            counted=(*self.counted, *drop_zero_counts(repeats)),
             impressions=self,
         )
 
@@ -276,4 +285,4 @@ class ImpressionLog(Log):
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         for name, array in self._arrays.items():
             values[name] = array[rows]
-        return unchecked(ImpressionLog, **values)
+        return build_unchecked(ImpressionLog, **values)

@@ -13,13 +13,37 @@ import pandas as pd
 
 from ipseval.data._impression_checks import format_first_pair
 from ipseval.errors import InputError
-from ipseval.utils.checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
-from ipseval.utils.columns import log_columns, to_numbers
+from ipseval.utils.checks import (
+    check_bool,
+    check_choice,
+    check_positive_int,
+    check_type,
+    format_count,
+    format_examples,
+)
+from ipseval.utils.columns import extract_log_columns, to_numbers
 from ipseval.utils.constructors import NamedConstructors
-from ipseval.utils.counts import Count, counts_frame, some
-from ipseval.utils.ids import Ids, as_ids, coded, places, refuse_header, repeated, to_id_array
+from ipseval.utils.counts import Count, counts_frame, drop_zero_counts
+from ipseval.utils.ids import (
+    Ids,
+    as_ids,
+    encode_ids,
+    find_positions,
+    mark_repeats,
+    refuse_header,
+    to_id_array,
+)
 from ipseval.utils.public import public_class, public_function
-from ipseval.utils.types import AnyArray, BoolArray, HasIds, IntArray, assign, owned, readonly, unchecked
+from ipseval.utils.types import (
+    AnyArray,
+    BoolArray,
+    HasIds,
+    IntArray,
+    as_readonly,
+    assign,
+    build_unchecked,
+    copy_if_writable,
+)
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -89,7 +113,7 @@ class Log(Universe):
     @cached_property
     def pair_key(self) -> IntArray:
         """`user * n_items + item`, (n,): one integer per pair, for joins."""
-        return readonly(self.user * np.int64(self.n_items) + self.item)
+        return as_readonly(self.user * np.int64(self.n_items) + self.item)
 
     @property
     def data(self) -> pd.DataFrame:
@@ -104,9 +128,9 @@ class Log(Universe):
         sizes = {}
         for name in names:
             ids_name = f"{name}_ids"
-            ids = owned(to_id_array(getattr(self, ids_name), ids_name))
-            codes = check_codes(name, owned(getattr(self, name)), ids.size)
-            assign(self, **{ids_name: readonly(ids), name: readonly(codes)})
+            ids = copy_if_writable(to_id_array(getattr(self, ids_name), ids_name))
+            codes = check_codes(name, copy_if_writable(getattr(self, name)), ids.size)
+            assign(self, **{ids_name: as_readonly(ids), name: as_readonly(codes)})
             sizes[name] = codes.size
         return sizes
 
@@ -226,8 +250,8 @@ class Interactions(Log):
         )
         columns = read_columns(frame, names, users, items, advice)
         counts: tuple[Count, ...] = (Count("rows read", columns["user"].size),)
-        log = unchecked(Interactions, **columns, counted=counts, repeats=duplicates == "keep")
-        counts += some(Count("rows that repeat an earlier pair, kept", log.n_repeats, len(log)))
+        log = build_unchecked(Interactions, **columns, counted=counts, repeats=duplicates == "keep")
+        counts += drop_zero_counts(Count("rows that repeat an earlier pair, kept", log.n_repeats, len(log)))
         return log._replace_unchecked(counted=counts)._treat_duplicates(duplicates)
 
     def __post_init__(self) -> None:
@@ -235,8 +259,8 @@ class Interactions(Log):
         for name in ("value", "timestamp"):
             array = getattr(self, name)
             if array is not None:
-                numbers = to_numbers(check_one_dimensional(owned(array), name), name)
-                assign(self, **{name: readonly(numbers)})
+                numbers = to_numbers(check_one_dimensional(copy_if_writable(array), name), name)
+                assign(self, **{name: as_readonly(numbers)})
                 sizes[name] = numbers.size
         if len(set(sizes.values())) > 1:
             raise InputError(f"the arrays of interactions must have one length; got {sizes}.")
@@ -249,20 +273,20 @@ class Interactions(Log):
 
     def __repr__(self) -> str:
         noun = "interaction" if self.repeats else "pair"
-        n_rows = counted(len(self), noun)
-        n_users = counted(self.n_users, "user")
-        n_items = counted(self.n_items, "item")
+        n_rows = format_count(len(self), noun)
+        n_users = format_count(self.n_users, "user")
+        n_items = format_count(self.n_items, "item")
         return f"Interactions({n_rows}, {n_users}, {n_items})"
 
     @cached_property
     def popularity(self) -> IntArray:
         """Number of interactions of each item, n*_i, (n_items,); repeats count, and 0 means none."""
-        return readonly(np.bincount(self.item, minlength=self.n_items))
+        return as_readonly(np.bincount(self.item, minlength=self.n_items))
 
     @cached_property
     def activity(self) -> IntArray:
         """Number of interactions of each user, (n_users,); repeats count, and 0 means none."""
-        return readonly(np.bincount(self.user, minlength=self.n_users))
+        return as_readonly(np.bincount(self.user, minlength=self.n_users))
 
     def to_csr(self, *, values: bool = False) -> csr_matrix:
         """Return the interactions as a sparse users × items matrix.
@@ -349,7 +373,7 @@ class Interactions(Log):
         values: dict[str, object] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         if "user_ids" in changes or "item_ids" in changes:
             values["impressions"] = None  # the impressions have the previous ids
-        return unchecked(Interactions, **(values | changes))
+        return build_unchecked(Interactions, **(values | changes))
 
     @property
     def positives(self) -> Interactions:
@@ -360,7 +384,7 @@ class Interactions(Log):
         """Return the rows after the treatment of repeated pairs, or raise `InputError`."""
         if duplicates == "keep":
             return self
-        is_repeat = repeated(self.pair_key)
+        is_repeat = mark_repeats(self.pair_key)
         n_repeats = int(is_repeat.sum())
         if not n_repeats:
             return self
@@ -439,7 +463,7 @@ def read_columns(
     column_names = _check_column_names(names)
     id_names = [name for role, name in column_names.items() if role in ID_ROLES]
     other_names = [name for role, name in column_names.items() if role not in ID_ROLES]
-    ids, values = log_columns(frame, id_names, other_names)
+    ids, values = extract_log_columns(frame, id_names, other_names)
     if not len(ids[column_names["user"]]):
         raise InputError(f"the frame has no rows; {advice}")
     universes = {"user": users, "item": items}
@@ -447,7 +471,9 @@ def read_columns(
     for role, name in column_names.items():
         description = f"column {name!r}"
         if role in ID_ROLES:
-            columns[role], columns[f"{role}_ids"] = encode(ids[name], universes.get(role), description)
+            columns[role], columns[f"{role}_ids"] = encode_in_universe(
+                ids[name], universes.get(role), description
+            )
         elif role in BOOLEAN_ROLES:
             columns[role] = to_mask(values[name], description)
         else:
@@ -478,7 +504,7 @@ def to_mask(values: AnyArray, name: str) -> BoolArray:
     if not is_valid.all():
         raise InputError(
             f"{name} must hold True or False, or 1 and 0; {int((~is_valid).sum())} of {values.size} entries "
-            f"do not (first: {examples(values[~is_valid][:1])})."
+            f"do not (first: {format_examples(values[~is_valid][:1])})."
         )
     return values.astype(bool)
 
@@ -498,20 +524,22 @@ def check_interactions(log: object, name: str, advice: str = "Interactions.from_
 
 
 @public_function
-def encode(values: AnyArray | Ids, universe: npt.ArrayLike | None, name: str) -> tuple[IntArray, AnyArray]:
+def encode_in_universe(
+    values: AnyArray | Ids, universe: npt.ArrayLike | None, name: str
+) -> tuple[IntArray, AnyArray]:
     """Return codes (n,) and their ids: the universe in its order, or the sorted distinct values."""
-    column = values if isinstance(values, Ids) else coded(as_ids(values, name), name)
+    column = values if isinstance(values, Ids) else encode_ids(as_ids(values, name), name)
     if universe is None:
         refuse_header(column.codes, column.ids, name)
         return column.codes, column.ids
     ids = to_id_array(universe, f"the universe of {name}")
-    positions = places(column.ids, ids, f"{name} and its universe")
+    positions = find_positions(column.ids, ids, f"{name} and its universe")
     if (positions < 0).any():
         unknown_ids = column.ids[pd.unique(column.codes[positions[column.codes] < 0])]
         refuse_header(column.codes, column.ids, name)
         raise InputError(
             f"{name} has {unknown_ids.size} ids that are not in the given universe of {ids.size} "
-            f"({examples(unknown_ids)}; the universe starts with {examples(ids)}). Add them to the universe, "
-            "or remove their rows."
+            f"({format_examples(unknown_ids)}; the universe starts with {format_examples(ids)}). Add them to the "
+            "universe, or remove their rows."
         )
     return positions.take(column.codes), ids

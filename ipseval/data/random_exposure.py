@@ -19,12 +19,12 @@ from ipseval.utils.checks import (
     check_positive_int,
     check_real,
     check_type,
-    examples,
+    format_examples,
     warn_user,
 )
-from ipseval.utils.ids import among, by_row, distinct, places, repeated
+from ipseval.utils.ids import align_rows, find_positions, is_member, mark_repeats, unique_keys
 from ipseval.utils.public import public_class
-from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, assign, readonly
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, as_readonly, assign
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -37,7 +37,7 @@ MIN_SLOTS = 30
 CRITICAL_Z = 2.576
 NEGLIGIBLE_SLOPE = 0.05
 MAX_SLOPE = 10.0  # limit of the fitted slope on both sides
-INSTEAD = " Pass RandomExposure.from_frame(frame, split)."
+READ_ADVICE = " Pass RandomExposure.from_frame(frame, split)."
 
 
 @public_class
@@ -97,20 +97,20 @@ class RandomExposure:
         positive = np.asarray(self.positive)
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")
-        assign(self, positive=readonly(positive))
+        assign(self, positive=as_readonly(positive))
         if self.weight is not None:
             weight = as_float_vector("weight", self.weight)
             if weight.shape != self.user.shape or not (weight > 0).all():
                 raise InputError("weight must hold one number above 0 for each pair.")
-            assign(self, weight=readonly(weight))
-        n_repeats = int(repeated(self.pair_key).sum())
+            assign(self, weight=as_readonly(weight))
+        n_repeats = int(mark_repeats(self.pair_key).sum())
         if n_repeats:
             raise InputError(f"{n_repeats} of {self.user.size} exposures repeat a user–item pair.")
 
     def _set_codes(self, name: str, size: int) -> None:
         """Check the codes of users or items and set them read-only; check the number of their ids."""
         codes = check_codes(name, np.asarray(getattr(self, name)), size)
-        assign(self, **{name: readonly(codes)})
+        assign(self, **{name: as_readonly(codes)})
         ids = getattr(self, f"{name}_ids")
         if ids is not None and np.shape(ids) != (size,):
             raise InputError(f"{name}_ids must hold {size} ids; got shape {np.shape(ids)}.")
@@ -257,7 +257,7 @@ class RandomExposure:
         """
         check_type("log", log, ImpressionLog, " Read it with ImpressionLog.from_frame(frame).")
         check_fraction("rate", rate, high_open=False)
-        in_slot = check_mask("where", by_row(where, "where"), len(log))
+        in_slot = check_mask("where", align_rows(where, "where"), len(log))
         if not in_slot.any():
             raise InputError("where must be true in at least one row; got a mask without a true row.")
         user = _recode(log.user, log.user_ids, ids.user_ids, "user")
@@ -326,23 +326,23 @@ class RandomExposure:
     def __repr__(self) -> str:
         return (
             f"RandomExposure({len(self):,} pairs, {int(self.positive.sum()):,} positive; "
-            f"{distinct(self.user).size:,} of {self.n_users:,} users)"
+            f"{unique_keys(self.user).size:,} of {self.n_users:,} users)"
         )
 
     @cached_property
     def pair_key(self) -> IntArray:
         """`user * n_items + item`, (n,): one integer per pair, for joins."""
-        return readonly(self.user * np.int64(self.n_items) + self.item)
+        return as_readonly(self.user * np.int64(self.n_items) + self.item)
 
     @cached_property
     def n_exposed(self) -> IntArray:
         """Number of times that each item was shown, (n_items,)."""
-        return readonly(np.bincount(self.item, minlength=self.n_items))
+        return as_readonly(np.bincount(self.item, minlength=self.n_items))
 
     @cached_property
     def n_positive(self) -> IntArray:
         """Number of times that each item was shown and liked, (n_items,)."""
-        return readonly(np.bincount(self.item[self.positive], minlength=self.n_items))
+        return as_readonly(np.bincount(self.item[self.positive], minlength=self.n_items))
 
     def select(self, keep: BoolArray | IntArray) -> RandomExposure:
         """Select pairs in the same id space.
@@ -378,14 +378,14 @@ class RandomExposure:
         RandomExposure
             The pairs that are not in `log`; `n_dropped` counts the removed pairs.
         """
-        keep = ~among(self.pair_key, log.pair_key)
+        keep = ~is_member(self.pair_key, log.pair_key)
         n_removed = int((~keep).sum())
         return replace(self.select(keep), n_dropped=self.n_dropped + n_removed)
 
 
 def _recode(codes: IntArray, ids: AnyArray, universe: AnyArray, role: str) -> IntArray:
     """Return the codes of users or items in another universe, or raise `InputError` for unknown ids."""
-    positions = places(ids, universe, f"{role}s of the log and of ids")
+    positions = find_positions(ids, universe, f"{role}s of the log and of ids")
     new_codes = positions[codes]
     if (new_codes < 0).any():
         raise InputError(f"the log has {role}s that ids do not hold; pass ids with all of them.")
@@ -397,8 +397,8 @@ def _check_equal_ids(noun: str, ids: AnyArray | None, other_ids: AnyArray, owner
     if ids is None or np.array_equal(ids, other_ids):
         return
     raise InputError(
-        f"the exposure must have the {noun} of the {owner} in the same order; it has {examples(ids)}, and "
-        f"the {owner} has {examples(other_ids)}. Build it with RandomExposure.from_frame(frame, split)."
+        f"the exposure must have the {noun} of the {owner} in the same order; it has {format_examples(ids)}, and "
+        f"the {owner} has {format_examples(other_ids)}. Build it with RandomExposure.from_frame(frame, split)."
     )
 
 
@@ -454,7 +454,7 @@ def _warn_about_slope(fit: _PopularitySlope, n_slots: int) -> None:
 
 def check_exposure(exposure: object, name: str = "exposure") -> None:
     """Raise `InputError` unless it is a `RandomExposure` with equal weights."""
-    check_type(name, exposure, RandomExposure, INSTEAD)
+    check_type(name, exposure, RandomExposure, READ_ADVICE)
     assert isinstance(exposure, RandomExposure)
     if exposure.weight is not None:
         raise InputError(

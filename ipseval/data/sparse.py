@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.utils.counts import Count, some
+from ipseval.utils.counts import Count, drop_zero_counts
 from ipseval.utils.ids import to_id_array
 from ipseval.utils.types import AnyArray
 
@@ -113,7 +113,7 @@ def read_sparse_matrix(
     if not bool((values == 1).all()):
         frame["value"] = values
     n_zeros = int(is_zero.sum())
-    counts = some(Count("stored zeros of the sparse matrix, left out", n_zeros, is_zero.size))
+    counts = drop_zero_counts(Count("stored zeros of the sparse matrix, left out", n_zeros, is_zero.size))
     return SparseTable(frame=frame, users=user_ids, items=item_ids, counts=counts)
 
 

@@ -22,7 +22,8 @@ from ipseval.distributed.plan import PartitionOptions, finish_evaluation, make_p
 from ipseval.distributed.sorted_pairs import ListArrays
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
-from ipseval.evaluation.reduction import Reduction, merge_two
+from ipseval.evaluation.reduction import Reduction
+from ipseval.evaluation.segments.segment_sums import merge_optional
 from ipseval.utils.public import public_function
 
 DaskFrame: TypeAlias = Any  # dask.dataframe has no types
@@ -111,7 +112,7 @@ def evaluate_dask(
 
     shared = delayed((plan, factors, list(models)))
     reduce = delayed(_reduce, pure=True)
-    merge = delayed(merge_two, pure=True)
+    merge = delayed(merge_optional, pure=True)
     reductions = [reduce(partition, list(frames), shared) for partition in partitions]
     while len(reductions) > 1:
         pairs = zip_longest(reductions[::2], reductions[1::2])

@@ -20,7 +20,7 @@ from ipseval.distributed.plan import PartitionOptions, finish_evaluation, make_p
 from ipseval.distributed.sorted_pairs import ListArrays
 from ipseval.errors import InputError, IpsevalError
 from ipseval.evaluation import Evaluation
-from ipseval.evaluation.reduction import Reduction, merge_all
+from ipseval.evaluation.reduction import Reduction, merge_reductions
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray
 
@@ -310,7 +310,7 @@ def _merge_batches(batches: Batches) -> Batches:
             parts = parts_by_group.setdefault(group, [None] * PARTITIONS_PER_MERGE)
             parts[position] = pickle.loads(result["payload"])  # nosec B301
     for group, parts in parts_by_group.items():
-        yield _make_result_batch(group, False, pickle.dumps(merge_all(parts)))
+        yield _make_result_batch(group, False, pickle.dumps(merge_reductions(parts)))
 
 
 def _load_results(results: pd.DataFrame, size: int) -> list[Reduction | None]:

@@ -17,11 +17,11 @@ from ipseval.errors import InputError
 from ipseval.evaluation.reduction import Reduction
 from ipseval.evaluation.request import Request
 from ipseval.evaluation.segments import Groups, TrainingCounts
-from ipseval.evaluation.segments.built_in_groups import names_only_items, resolve
+from ipseval.evaluation.segments.built_in_groups import names_only_items, resolve_groups
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking.candidates import Targets
-from ipseval.utils.checks import examples
-from ipseval.utils.counts import RESULT, Count, some
+from ipseval.ranking.candidates import HeldOutPositives
+from ipseval.utils.checks import format_examples
+from ipseval.utils.counts import RESULT, Count, drop_zero_counts
 from ipseval.utils.ids import to_id_array
 from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
@@ -84,14 +84,14 @@ class PlannedGroups:
         if by is None:
             return cls()
         if names_only_items(by):
-            return cls(resolve(by, _no_ids(), items, TrainingCounts(popularity, _no_ids())))
+            return cls(resolve_groups(by, _no_ids(), items, TrainingCounts(popularity, _no_ids())))
         trained = count_users()["trained"]
         ids = users
         if ids is None:
             ids = sort_ids(trained.index.to_numpy())
         # Users of the frames that are not in users= are an error of their partition.
         activity = trained.reindex(pd.Index(ids), fill_value=0).to_numpy(dtype=np.int64)
-        return cls(resolve(by, ids, items, TrainingCounts(popularity, activity)), ids)
+        return cls(resolve_groups(by, ids, items, TrainingCounts(popularity, activity)), ids)
 
     @property
     def has_user_groups(self) -> bool:
@@ -190,7 +190,7 @@ def reduce_users(
     reduction = reduction.as_part(per_user=plan.per_user)
 
     n_merged = len(test) - len(test_log)
-    merged_rows = some(Count(MERGED_ROWS, n_merged, len(test), RESULT))
+    merged_rows = drop_zero_counts(Count(MERGED_ROWS, n_merged, len(test), RESULT))
     user_ids = reduction.user_ids
     if not plan.needs_user_ids:
         user_ids = user_ids[:0]
@@ -204,7 +204,7 @@ def _find_rows(users: AnyArray, all_users: AnyArray) -> AnyArray:
     if is_unknown.any():
         raise InputError(
             f"{int(is_unknown.sum()):,} of {users.size:,} users of the frames are not among users= "
-            f"({examples(users[is_unknown])}; users= holds {examples(all_users)})."
+            f"({format_examples(users[is_unknown])}; users= holds {format_examples(all_users)})."
         )
     return rows
 
@@ -221,7 +221,7 @@ def _rank_models(
     targets = None
     if len(test):
         split = Split(train, test, seen=seen)
-        targets = Targets.from_split(split)
+        targets = HeldOutPositives.from_split(split)
     ranks = {}
     for name, model in models.items():
         has_no_lists = isinstance(model, Rows) and not len(model)
@@ -258,7 +258,7 @@ def _to_interactions(rows: Rows, users: AnyArray, plan: Plan) -> Interactions:
 
 
 def _rank_model(
-    model: Model, split: Split, targets: Targets, rows: AnyArray | None, name: str
+    model: Model, split: Split, targets: HeldOutPositives, rows: AnyArray | None, name: str
 ) -> RankedPositives:
     """Return the ranks of the test positives by factors or by lists."""
     if isinstance(model, Factors):

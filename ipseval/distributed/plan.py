@@ -22,15 +22,15 @@ from ipseval.distributed.sorted_pairs import Rows
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation.evaluation import Evaluation
-from ipseval.evaluation.pipeline import finished
-from ipseval.evaluation.reduction import Reduction, merge_all
+from ipseval.evaluation.pipeline import build_evaluation
+from ipseval.evaluation.reduction import Reduction, merge_reductions
 from ipseval.evaluation.request import (
     DEFAULT_METRICS,
     CommonOptions,
     Request,
     check_options,
-    fitted_propensity,
-    requested_estimators,
+    resolve_estimators,
+    resolve_propensity,
 )
 from ipseval.evaluation.segments.build import build_evaluation_segments
 from ipseval.metrics import Metric
@@ -87,7 +87,7 @@ def make_plan(
             "need ipseval.evaluate."
         )
     fitted = _fit_propensity(propensity, popularity)
-    requested = requested_estimators(estimators, fitted)
+    requested = resolve_estimators(estimators, fitted)
     _check_separable(requested)
     user_ids = None if users is None else to_id_array(users, "users")
     check_choice("seen", seen, ("exclude", "include"))
@@ -114,7 +114,7 @@ def _check_separable(estimators: Iterable[Estimator]) -> None:
 
 def finish_evaluation(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan) -> Evaluation:
     """Return the evaluation of all partitions, with the users of the population that have no row in any."""
-    reduction = merge_all(parts)
+    reduction = merge_reductions(parts)
     if reduction is None:
         raise InputError("train and test have no rows.")
     absent_users = find_absent_users(reduction.extent.n_population, reduction.user_ids, plan)
@@ -128,7 +128,7 @@ def finish_evaluation(parts: list[Reduction | None], models: Mapping[str, Any], 
         reduction = reduction.ordered(user_ids)
     if user_ids is None:
         user_ids = np.zeros(0, dtype=np.int64)
-    evaluation = finished(reduction, plan.request, user_ids)
+    evaluation = build_evaluation(reduction, plan.request, user_ids)
     segments = {sums.groups.name: build_evaluation_segments(evaluation, sums) for sums in reduction.segments}
     return replace(evaluation, segments=segments)
 
@@ -155,7 +155,7 @@ def _fit_propensity(propensity: Any, popularity: IntArray) -> Propensity | None:
             ) from None
         return fitted
 
-    resolved = fitted_propensity(propensity, fit_to_counts)
+    resolved = resolve_propensity(propensity, fit_to_counts)
     if resolved is not None and resolved.item is None:
         raise PropensityError("a propensity per user-item pair is not supported here; use one per item.")
     return resolved

@@ -18,7 +18,7 @@ import pandas as pd
 from ipseval.data.interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.ranking import RankedPositives
-from ipseval.ranking.candidates import Targets
+from ipseval.ranking.candidates import HeldOutPositives
 from ipseval.utils.counts import Count
 from ipseval.utils.types import AnyArray, IntArray
 
@@ -219,7 +219,7 @@ class Rows:
         return Interactions(codes, self.pairs.item, user_ids, self.catalogue.ids)
 
 
-def rank_sorted(lists: Pairs, split: Split, targets: Targets) -> RankedPositives | None:
+def rank_sorted(lists: Pairs, split: Split, targets: HeldOutPositives) -> RankedPositives | None:
     """Return the ranks of the positives in lists, as `rank_positives` does; None for the general path."""
     user = lists.user_codes(split.user_ids)
     if user is None:

@@ -13,16 +13,16 @@ from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 from ipseval.utils.public import public_class
-from ipseval.utils.registry import from_outside
+from ipseval.utils.registry import is_external
 from ipseval.utils.types import FloatArray, IntArray
 
 Target = Literal["user", "pooled"]
 
 
-def missing_method_message(estimator: Estimator, method: str) -> str:
+def describe_missing_method(estimator: Estimator, method: str) -> str:
     """Return a message if a custom estimator does not implement a method; else ""."""
     is_inherited = getattr(type(estimator), method) is getattr(Estimator, method)
-    if is_inherited and from_outside(estimator):
+    if is_inherited and is_external(estimator):
         return f"{estimator.label} does not implement {method}()"
     return ""
 

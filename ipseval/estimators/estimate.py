@@ -12,11 +12,11 @@ from ipseval.errors import InputError
 from ipseval.estimators.base import Estimator
 from ipseval.estimators.guarantees import Claim, NRelevant
 from ipseval.estimators.labels import ESTIMATORS_SHOWN, resolve_estimator
-from ipseval.estimators.sample import Extent, Sample
+from ipseval.estimators.sample import Sample, SampleSize
 from ipseval.estimators.user_sums import MergedSums, UserSums
 from ipseval.metrics import Metric, metric
-from ipseval.metrics.rating_metrics import RATING_METRICS, RatingMetric, rating_metric
-from ipseval.utils.checks import counted
+from ipseval.metrics.rating_metrics import RATING_METRICS, RatingMetric, resolve_rating_metric
+from ipseval.utils.checks import format_count
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray
 
@@ -133,7 +133,7 @@ def card(label: str | Metric) -> str:
 def _find_metric(label: str) -> Metric:
     """Return the rating metric or the ranking metric of a label."""
     if label in RATING_METRICS:
-        return rating_metric(label)
+        return resolve_rating_metric(label)
     return metric(label)
 
 
@@ -143,7 +143,7 @@ def _describe_cutoff(metric: Metric) -> str:
     return f"k = {metric.cutoff}"
 
 
-FITTED = "the error holds that of the fitted weights"
+FITTED_WEIGHTS_NOTE = "the error holds that of the fitted weights"
 
 
 @public_class
@@ -192,7 +192,7 @@ class Estimate:
         error = ""
         if not np.isnan(self.standard_error):
             error = f" ± {self.standard_error:.4f}"
-        counts = f"{counted(self.sums.n_users, 'user')}, {counted(self.n_positives, 'positive')}"
+        counts = f"{format_count(self.sums.n_users, 'user')}, {format_count(self.n_positives, 'positive')}"
         return f"Estimate({self.metric} by {self.estimator}: {self.value:.4f}{error}; {counts}; {self.claim})"
 
     @cached_property
@@ -242,16 +242,16 @@ def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
     """Compute the estimate of `metric` by `estimator` from a weighted sample of ranked positives."""
     estimator.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
     return build_estimate(
-        independent_sums(sample, metric, estimator),
+        compute_independent_sums(sample, metric, estimator),
         metric,
         estimator,
-        Extent.of(sample),
+        SampleSize.of(sample),
         is_probability=sample.is_probability,
         n_relevant=sample.n_relevant_kind,
     )
 
 
-def independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> UserSums:
+def compute_independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> UserSums:
     """Compute the sums of `metric` by `estimator` over independent units: users, not their queries."""
     sums = estimator.sums(sample, metric)
     if sample.ranked.cluster is None:
@@ -259,9 +259,9 @@ def independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> Us
     return sums.by_cluster(sample.ranked.cluster)
 
 
-def without_propensity_note(extent: Extent) -> str:
+def describe_missing_propensities(extent: SampleSize) -> str:
     """Return a note on the number of positives without a propensity."""
-    positives = counted(extent.n_without_propensity, "positive")
+    positives = format_count(extent.n_without_propensity, "positive")
     return f"{positives} without a propensity left out of all averages, aoa too"
 
 
@@ -269,7 +269,7 @@ def build_estimate(
     sums: UserSums | MergedSums,
     metric: Metric,
     estimator: Estimator,
-    extent: Extent,
+    extent: SampleSize,
     *,
     is_probability: bool,
     n_relevant: NRelevant,
@@ -279,11 +279,13 @@ def build_estimate(
     one_positive_each = extent.positives_per_user.size == 2  # no user has more than one
     notes = list(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant))
     if sums.n_undefined:
-        notes.append(f"{counted(sums.n_undefined, extent.unit)} left out: the metric is undefined for them")
+        notes.append(
+            f"{format_count(sums.n_undefined, extent.unit)} left out: the metric is undefined for them"
+        )
     if extent.n_without_propensity:
-        notes.append(without_propensity_note(extent))
+        notes.append(describe_missing_propensities(extent))
     if isinstance(sums, UserSums) and sums.propensity_influence is not None:
-        notes.append(FITTED)
+        notes.append(FITTED_WEIGHTS_NOTE)
     if np.isnan(sums.value()):
         notes.append("undefined, as no user has a defined value")
     elif sums.n_users == 1:

@@ -11,7 +11,7 @@ from ipseval.estimators.aoa import Aoa
 from ipseval.estimators.base import Estimator, Target
 from ipseval.estimators.ips import Ips
 from ipseval.estimators.snips import ShrunkSnips, Snips
-from ipseval.utils.checks import kind_of
+from ipseval.utils.checks import describe_type
 from ipseval.utils.registry import Registry
 
 AOA: Final = "aoa"
@@ -34,7 +34,7 @@ def _check_estimator(name: str, entry: Any) -> Estimator:
         estimator = entry()
     if not isinstance(estimator, Estimator):
         raise InputError(
-            f"an estimator is an object or class of ipseval.estimators.Estimator; got {kind_of(entry)}."
+            f"an estimator is an object or class of ipseval.estimators.Estimator; got {describe_type(entry)}."
         )
     if name in ALIASES:
         raise InputError(f"the estimator {name!r} is there already; choose another name.")
@@ -57,7 +57,7 @@ _BUILT_IN: dict[str, Any] = {
     # Estimators that read impressions are in a layer above, and are imported when they are requested.
     "dm": "ipseval.policies._estimators:DirectMethod",
     "dr": "ipseval.policies._estimators:DoublyRobust",
-    "snips-impressions": "ipseval.policies._estimators:SnipsShown",
+    "snips-impressions": "ipseval.policies._estimators:SnipsImpressions",
 }
 ESTIMATORS: Registry[Estimator] = Registry("estimator", "ipseval.estimators", _BUILT_IN, _check_estimator)
 
@@ -85,7 +85,7 @@ def default_estimators(*, weighted: bool) -> tuple[str, ...]:
     return (AOA,)
 
 
-def plain_estimator(target: Target) -> Estimator:
+def get_unweighted_estimator(target: Target) -> Estimator:
     """Return the unweighted estimator (AOA) of an average, with which weighted ones are compared."""
     if target == "pooled":
         return ESTIMATORS[AOA_POOLED]
@@ -97,7 +97,7 @@ def can_exceed_range(label: str) -> bool:
     return label.partition("(")[0] in (IPS, "dr")
 
 
-def is_plain(label: str) -> bool:
+def is_unweighted(label: str) -> bool:
     """Return whether this is a label of the unweighted average (AOA)."""
     return label in (AOA, AOA_POOLED)
 

@@ -15,10 +15,10 @@ from ipseval.estimators.guarantees import NRelevant
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.utils.checks import as_float_vector, check_choice, counted
-from ipseval.utils.ids import by_label
+from ipseval.utils.checks import as_float_vector, check_choice, format_count
+from ipseval.utils.ids import align_labels
 from ipseval.utils.public import public_class
-from ipseval.utils.types import FloatArray, IntArray, TieChoice, freeze, readonly
+from ipseval.utils.types import FloatArray, IntArray, TieChoice, as_readonly, freeze
 
 NO_PROPENSITY = (
     "no test positive has a propensity: none of the test items occurs in training. Use unseen='smooth', or "
@@ -81,12 +81,12 @@ class Sample:
     def weights(self) -> FloatArray:
         """Weight w = 1/P of each positive, (n_pos,)."""
         assert self.propensity is not None
-        return readonly(1.0 / self.propensity)
+        return as_readonly(1.0 / self.propensity)
 
     @cached_property
     def user_weight(self) -> FloatArray:
         """Σw over the positives of each user, (n_users_with_positives,)."""
-        return readonly(self.ranked.sum_by_user(self.weights))
+        return as_readonly(self.ranked.sum_by_user(self.weights))
 
     def ranks_of(self, metric: Metric) -> RankedPositives:
         """Return the ranks for a metric.
@@ -106,7 +106,7 @@ class Sample:
 
     def with_equal_propensities(self) -> Sample:
         """Return a copy of the sample with P = 1 for all positives."""
-        ones = readonly(np.ones(len(self.ranked)))
+        ones = as_readonly(np.ones(len(self.ranked)))
         return replace(self, propensity=ones, n_without_propensity=0, rewarded=None, _values={})
 
     def under(self, propensity: FloatArray, is_probability: bool) -> Sample:
@@ -172,7 +172,7 @@ class Sample:
             if weighted:
                 weights = self.weights
             values = metric.user_values(self.ranks_of(metric), weights, ties=self.ties)
-            self._values[key] = readonly(values)
+            self._values[key] = as_readonly(values)
         return self._values[key]
 
 
@@ -187,7 +187,7 @@ def check_sampled_lists(per: str, metrics: Sequence[Metric]) -> None:
         )
 
 
-def weighted_sample(
+def build_sample(
     ranked: RankedPositives,
     propensity: Propensity | None,
     n_relevant: NRelevantLike,
@@ -223,7 +223,7 @@ def _resolve_n_relevant(
         return "estimated", None
     if np.ndim(n_relevant) == 0:
         n_relevant = np.full(ranked.n_population, n_relevant)
-    n_relevant = by_label(n_relevant, ranked.user_ids, "n_relevant")
+    n_relevant = align_labels(n_relevant, ranked.user_ids, "n_relevant")
     n_relevant_by_user = as_float_vector("n_relevant", n_relevant, size=ranked.n_population)
     _check_n_relevant(ranked, n_relevant_by_user)
     return "known", n_relevant_by_user
@@ -249,7 +249,7 @@ def _check_n_relevant(ranked: RankedPositives, n_relevant: FloatArray) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Extent:
+class SampleSize:
     """The size of a sample: numbers of users, of positives and of excluded rows.
 
     Attributes
@@ -270,7 +270,7 @@ class Extent:
     n_clusters: int = 0
 
     def __repr__(self) -> str:
-        return f"Extent({counted(self.n_positives, 'positive')} of {self.units})"
+        return f"Extent({format_count(self.n_positives, 'positive')} of {self.units})"
 
     @property
     def unit(self) -> str:
@@ -289,13 +289,13 @@ class Extent:
     @property
     def units(self) -> str:
         """Number of users, or of queries and users, with positives, as text."""
-        units = counted(self.n_users, self.unit)
+        units = format_count(self.n_users, self.unit)
         if not self.n_clusters:
             return units
-        return f"{units} of {counted(self.n_clusters, 'user')}"
+        return f"{units} of {format_count(self.n_clusters, 'user')}"
 
     @classmethod
-    def of(cls, sample: Sample) -> Extent:
+    def of(cls, sample: Sample) -> SampleSize:
         """Return the size of a sample."""
         ranked = sample.ranked
         positives_per_user = np.bincount(ranked.counts, minlength=1)
@@ -313,13 +313,13 @@ class Extent:
             n_clusters=n_clusters,
         )
 
-    def merge(self, other: Extent) -> Extent:
+    def merge(self, other: SampleSize) -> SampleSize:
         """Return the size of the union of two samples of different users."""
         size = max(self.positives_per_user.size, other.positives_per_user.size)
         positives_per_user = np.zeros(size, dtype=np.int64)
         for extent in (self, other):
             positives_per_user[: extent.positives_per_user.size] += extent.positives_per_user
-        return Extent(
+        return SampleSize(
             positives_per_user=positives_per_user,
             n_without_propensity=self.n_without_propensity + other.n_without_propensity,
             n_left_out=self.n_left_out + other.n_left_out,

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.utils.checks import counted
-from ipseval.utils.ids import union
+from ipseval.utils.checks import format_count
+from ipseval.utils.ids import union_keys
 from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 # Differences between users below this share of their values are rounding errors.
-ROUNDING = 16 * float(np.finfo(np.float64).eps)
+ROUNDING_SHARE = 16 * float(np.finfo(np.float64).eps)
 
 
-WIDTH = 3  # rows of each model in `Moments`: N_u, D_u and V_u
+N_COLUMNS = 3  # rows of each model in `Moments`: N_u, D_u and V_u
 
 
 def ratio_estimate(totals: FloatArray, root: bool) -> float:
@@ -147,7 +147,7 @@ class UserSums:
         undefined_note = ""
         if self.n_undefined:
             undefined_note = f", {self.n_undefined:,} left out"
-        return f"UserSums({counted(self.n_users, 'user')}{undefined_note})"
+        return f"UserSums({format_count(self.n_users, 'user')}{undefined_note})"
 
     @property
     def n_users(self) -> int:
@@ -262,7 +262,7 @@ class UserSums:
         effects = self.influence() / self.n_users
         if self.propensity_influence is None:
             return self.users, effects
-        users = union(self.users, np.flatnonzero(self.propensity_influence != 0))
+        users = union_keys(self.users, np.flatnonzero(self.propensity_influence != 0))
         total_effects = self.propensity_influence[users]
         total_effects[np.searchsorted(users, self.users)] += effects
         return users, total_effects
@@ -278,7 +278,7 @@ class UserSums:
         """Return the number of users of this or the other model."""
         if np.array_equal(self.users, other.users):
             return self.n_users
-        return int(union(self.users, other.users).size)
+        return int(union_keys(self.users, other.users).size)
 
     def paired_effects(self, other: UserSums) -> FloatArray:
         """Compute the effect of each user on the difference to another model.
@@ -298,7 +298,7 @@ class UserSums:
         other_users, other_effects = other.effects()
         if np.array_equal(users, other_users):
             return effects - other_effects
-        all_users = union(users, other_users)
+        all_users = union_keys(users, other_users)
         differences = np.zeros(all_users.size)
         differences[np.searchsorted(all_users, users)] += effects
         differences[np.searchsorted(all_users, other_users)] -= other_effects
@@ -331,7 +331,7 @@ class UserSums:
         standard_error = 0.0
         if squares or not n:
             standard_error = _standard_error(squares, n)
-        return standard_error, n, rounding_of_mean(squared_terms, n)
+        return standard_error, n, compute_rounding_error(squared_terms, n)
 
     def concatenate(self, other: UserSums, shift: int) -> UserSums:
         """Return the sums of these users and of other users.
@@ -413,10 +413,10 @@ class UserSums:
     @cached_property
     def _squared_terms(self) -> float:
         """Σ_u Σ_i g_i² x_ui²: the squared terms of ψ_u before their means are subtracted."""
-        gradient = self._gradient[:WIDTH]
+        gradient = self._gradient[:N_COLUMNS]
         if np.isnan(gradient).any():
             return 0.0
-        squares = (self._columns[:WIDTH] ** 2).sum(axis=1)
+        squares = (self._columns[:N_COLUMNS] ** 2).sum(axis=1)
         return float(gradient**2 @ squares)
 
     def user_estimates(self) -> FloatArray:
@@ -431,16 +431,16 @@ class UserSums:
 def zero_if_rounding(squares: FloatArray | float, squared_terms: float) -> float:
     """Return Σψ_u² of squares (or of a sum of squares); 0 if it is a rounding error of the given terms."""
     total = float(np.sum(squares))
-    if total <= ROUNDING**2 * squared_terms:
+    if total <= ROUNDING_SHARE**2 * squared_terms:
         return 0.0
     return total
 
 
-def rounding_of_mean(squared_terms: float, n: int) -> float:
+def compute_rounding_error(squared_terms: float, n: int) -> float:
     """Return the rounding error of a difference of two means over n users, from their squared terms."""
     if not n:
         return 0.0
-    return ROUNDING * float(np.sqrt(squared_terms / n))
+    return ROUNDING_SHARE * float(np.sqrt(squared_terms / n))
 
 
 def _standard_error(squares: float, n: int) -> float:
@@ -475,7 +475,9 @@ class Moments:
     root: bool
 
     def __repr__(self) -> str:
-        return f"Moments({counted(self.n, 'user')}, {counted(self.mean.size // WIDTH, 'model')})"
+        return (
+            f"Moments({format_count(self.n, 'user')}, {format_count(self.mean.size // N_COLUMNS, 'model')})"
+        )
 
     @classmethod
     def of(cls, sums: Sequence[UserSums]) -> Moments:
@@ -490,7 +492,7 @@ class Moments:
                 "users); recommenders can be compared on the same users only."
             )
         assert first.size is None  # queries are evaluated in one process, without moments
-        columns = np.concatenate([user_sums._columns[:WIDTH] for user_sums in sums])
+        columns = np.concatenate([user_sums._columns[:N_COLUMNS] for user_sums in sums])
         return cls.of_columns(columns, n_undefined=first.n_undefined, root=first.root)
 
     @classmethod
@@ -520,7 +522,7 @@ class Moments:
 
     def members(self) -> list[MergedSums]:
         """Return a substitute for the `UserSums` of each model."""
-        n_models = self.mean.size // WIDTH
+        n_models = self.mean.size // N_COLUMNS
         return [MergedSums(self, number) for number in range(n_models)]
 
     def covariance(self) -> FloatArray:
@@ -533,7 +535,7 @@ class Moments:
             return np.full((len(members), len(members)), np.nan)
         gradient = np.array([member._gradient for member in members]).reshape(len(members), -1)
         product = gradient @ self.scatter @ gradient.T
-        is_rounding = np.diag(product) <= ROUNDING * (gradient**2 @ np.diag(self.scatter))
+        is_rounding = np.diag(product) <= ROUNDING_SHARE * (gradient**2 @ np.diag(self.scatter))
         product[is_rounding, :] = 0.0
         product[:, is_rounding] = 0.0
         return np.asarray(product / (self.n * (self.n - 1.0)))
@@ -563,7 +565,7 @@ class MergedSums:
     number: int
 
     def __repr__(self) -> str:
-        return f"MergedSums({counted(self.n_users, 'user')})"
+        return f"MergedSums({format_count(self.n_users, 'user')})"
 
     @property
     def n_users(self) -> int:
@@ -593,7 +595,7 @@ class MergedSums:
         n = self.n_users
         squared_terms = self._sum_squared_terms(other)
         squares = zero_if_rounding(self._sum_squares(self._gradient - other._gradient), squared_terms)
-        return _standard_error(squares, n), n, rounding_of_mean(squared_terms, n)
+        return _standard_error(squares, n), n, compute_rounding_error(squared_terms, n)
 
     def _sum_squared_terms(self, other: MergedSums) -> float:
         """Return Σ_u Σ_i g_i² x_ui² of two models, for x_u that are not centred."""
@@ -603,7 +605,7 @@ class MergedSums:
     @property
     def _columns(self) -> slice:
         """The positions of the model in the moments."""
-        return slice(WIDTH * self.number, WIDTH * (self.number + 1))
+        return slice(N_COLUMNS * self.number, N_COLUMNS * (self.number + 1))
 
     @property
     def _means(self) -> FloatArray:
@@ -613,7 +615,7 @@ class MergedSums:
     @property
     def _gradient(self) -> FloatArray:
         """The derivative g of R with respect to x̄, (3m,), so that ψ_u = g·(x_u − x̄)."""
-        model_gradient = ratio_gradient(self._means, self.moments.root)[:WIDTH]
+        model_gradient = ratio_gradient(self._means, self.moments.root)[:N_COLUMNS]
         gradient = np.zeros(self.moments.mean.size)
         if np.isnan(model_gradient).any():
             gradient = np.full(self.moments.mean.size, np.nan)
@@ -624,6 +626,6 @@ class MergedSums:
         """Return Σψ² = gᵀSg; 0 if it is a rounding error of terms that cancel."""
         scatter = self.moments.scatter
         squares = float(gradient @ scatter @ gradient)
-        if squares <= ROUNDING * float(gradient**2 @ np.diag(scatter)):
+        if squares <= ROUNDING_SHARE * float(gradient**2 @ np.diag(scatter)):
             return 0.0
         return squares

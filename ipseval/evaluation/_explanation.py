@@ -18,7 +18,7 @@ from ipseval.errors import InputError
 from ipseval.estimators import Sample
 from ipseval.evaluation.printed_estimates import print_estimates
 from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows
-from ipseval.evaluation.verdict import Standing, Verdict
+from ipseval.evaluation.verdict import ModelRanking, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
@@ -26,7 +26,7 @@ from ipseval.reporting import Tables
 from ipseval.reporting.formatting import LEVEL, decimals, fixed, listed, percent
 from ipseval.reporting.tables import Cell, Code, Notes, Part, Table
 from ipseval.utils.artefacts import sha256
-from ipseval.utils.checks import check_positive_int, counted, examples
+from ipseval.utils.checks import check_positive_int, format_count, format_examples
 from ipseval.utils.counts import Count
 from ipseval.utils.types import FloatArray
 
@@ -34,8 +34,8 @@ from ipseval.utils.types import FloatArray
 def describe_evaluation(content: ReportContent) -> list[str]:
     """Return the lines that describe the recommenders, data, candidates and propensities."""
     size = content.size
-    models = counted(len(content.models), "recommender")
-    interactions = counted(size.n_positives, "held-out interaction")
+    models = format_count(len(content.models), "recommender")
+    interactions = format_count(size.n_positives, "held-out interaction")
     lines = [
         f"{models}, {interactions} of {size.units} ({size.median_positives:g} each in the median)",
         f"candidates: {content.candidates}",
@@ -56,7 +56,7 @@ def describe_evaluation(content: ReportContent) -> list[str]:
             line += ", relative (known up to a constant factor)"
         lines.append(line)
     if size.n_without_propensity:
-        interactions = counted(size.n_without_propensity, "held-out interaction")
+        interactions = format_count(size.n_without_propensity, "held-out interaction")
         lines.append(f"excluded:   {interactions} without a propensity")
     return lines
 
@@ -269,7 +269,7 @@ def _build_table(content: ReportContent, layout: TableLayout, digits: int) -> Ta
     return Table(tuple(header), build_rows(layout.models, columns), layout.title, below=tuple(below))
 
 
-def write_order(standing: Standing) -> str:
+def write_order(standing: ModelRanking) -> str:
     """Return the order as text, with ">" only where all before it differ significantly from all after it."""
     text = standing.best
     ranked = standing.ranked
@@ -355,6 +355,6 @@ def _describe_notes(content: ReportContent) -> list[str]:
         has_note = [note in joint_note.split("; ") for joint_note in frame["note"]]
         models = list(frame["model"][has_note].unique())
         if models != all_models:
-            subject += f" of {examples(models)}"
+            subject += f" of {format_examples(models)}"
         lines.append(f"{subject}: {note}.")
     return lines

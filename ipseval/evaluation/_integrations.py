@@ -17,7 +17,7 @@ from ipseval.estimators import Estimator
 from ipseval.estimators.labels import default_estimators
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.pipeline import evaluate, evaluate_ranks
-from ipseval.evaluation.request import fitted_propensity, requested_estimators
+from ipseval.evaluation.request import resolve_estimators, resolve_propensity
 from ipseval.evaluation.tracking import TABLE, metric_names
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as parse_metric
@@ -112,7 +112,7 @@ class ListMetrics:
         """Return the metrics of labels; the default estimator is the last one of `evaluate`."""
         if estimator is None:
             estimator = default_estimators(weighted=propensity is not None)[-1]
-        (requested,) = requested_estimators([estimator], propensity)
+        (requested,) = resolve_estimators([estimator], propensity)
         metrics = tuple(parse_metric(label) for label in labels)
         return cls(metrics=metrics, estimator=requested, propensity=propensity, train=train)
 
@@ -124,7 +124,7 @@ class ListMetrics:
     def evaluate(self, lists: object, test: PairData) -> Evaluation:
         """Return the evaluation of lists on held-out pairs."""
         split = _build_split(self.train, test, self.propensity)
-        propensity = fitted_propensity(self.propensity, lambda model: model.fit(split.train))
+        propensity = resolve_propensity(self.propensity, lambda model: model.fit(split.train))
         if propensity is not None:
             propensity.check_ids(split)
         ranks = rank_positives(_build_lists(lists), split, compute=ComputeOptions(progress=False))

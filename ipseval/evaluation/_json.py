@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ipseval.evaluation._page_curves import SweptMetric
+from ipseval.evaluation._page_curves import GammaSweep
 from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout
 from ipseval.evaluation.report_tables import build_tables, describe_size
 from ipseval.evaluation.verdict import Verdict, choose_headline
@@ -164,7 +164,7 @@ def _gamma_range_record(gamma_range: GammaRange | None) -> JsonRecord | None:
     return record
 
 
-def _curve_record(sweep: SweptMetric) -> JsonRecord:
+def _curve_record(sweep: GammaSweep) -> JsonRecord:
     """Return the estimates of some recommenders over γ."""
     return {
         "metric": sweep.metric,

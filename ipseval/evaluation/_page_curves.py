@@ -13,7 +13,7 @@ from ipseval.estimators import Estimator, Sample
 from ipseval.evaluation.verdict import Verdict
 from ipseval.inference import Sensitivity
 from ipseval.inference.gamma_sensitivity import sensitivity
-from ipseval.inference.weight_diagnostics import popularity_weights
+from ipseval.inference.weight_diagnostics import group_weights_by_popularity
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.reporting.drawing import N_STYLES
@@ -30,7 +30,7 @@ Definitions = tuple[Sequence[Metric], Sequence[Estimator]]
 
 
 @dataclass(frozen=True, eq=False)
-class SweptMetric:
+class GammaSweep:
     """The estimates of the highest recommenders over γ, by one metric and estimator.
 
     Attributes
@@ -58,7 +58,7 @@ class SweptMetric:
 class PageCurves:
     """The data of a page's curves: estimates over γ, and weights by popularity."""
 
-    sweeps: tuple[SweptMetric, ...] = ()
+    sweeps: tuple[GammaSweep, ...] = ()
     popularity: Mapping[str, list[Any]] = field(default_factory=dict)
 
 
@@ -80,7 +80,7 @@ def compute_page_curves(
     except (PropensityError, InputError):
         # The propensity is not a power law, or a loaded file lacks the code of a custom metric or estimator.
         sweeps = []
-    weights = popularity_weights(next(iter(samples.values())), definitions[1], propensity)
+    weights = group_weights_by_popularity(next(iter(samples.values())), definitions[1], propensity)
     return PageCurves(
         sweeps=tuple(sweeps),
         popularity={str(name): column.tolist() for name, column in weights.items()},
@@ -89,7 +89,7 @@ def compute_page_curves(
 
 def _sweep_gamma(
     verdict: Verdict, samples: Mapping[str, Sample], definitions: Definitions, propensity: Propensity
-) -> SweptMetric | None:
+) -> GammaSweep | None:
     """Compute the estimates of the highest recommenders over γ; None where there are no weights by γ."""
     metrics, estimators = definitions
     (metric,) = [definition for definition in metrics if definition.label == verdict.metric]
@@ -111,7 +111,7 @@ def _sweep_gamma(
         standard_errors=False,
     )
     estimates = swept.frame.groupby("model")["estimate"]
-    return SweptMetric(
+    return GammaSweep(
         metric=metric.label,
         estimator=estimator.label,
         gamma=swept.gamma,

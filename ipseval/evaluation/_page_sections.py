@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval.evaluation._page_curves import SweptMetric
+from ipseval.evaluation._page_curves import GammaSweep
 from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout, build_rows
 from ipseval.reporting.formatting import LEVEL, decimals, number, percent, shown_p, signed_at
 from ipseval.reporting.pictures import curves
@@ -134,7 +134,7 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
     return [Heading("Sensitivity to the propensity"), GAMMA, *parts]
 
 
-def _describe_swaps(sweep: SweptMetric) -> list[str]:
+def _describe_swaps(sweep: GammaSweep) -> list[str]:
     """Return the γ at which a recommender overtakes the first one, and the recommenders that never do."""
     statements = []
     without_change = []

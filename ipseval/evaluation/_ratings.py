@@ -15,11 +15,11 @@ from ipseval.estimators import Estimator
 from ipseval.estimators.labels import AOA_POOLED, IPS, SNIPS_POOLED
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.pipeline import evaluate_ranks
-from ipseval.metrics.rating_metrics import RatedPairs, RatingMetric, rating_metric
+from ipseval.metrics.rating_metrics import RatedPairs, RatingMetric, resolve_rating_metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.utils.checks import as_float_vector, as_list, check_finite, number_type, refuse_masked
-from ipseval.utils.ids import as_ids, by_label, by_row, places
+from ipseval.utils.checks import as_float_vector, as_list, check_finite, common_number_type, refuse_masked
+from ipseval.utils.ids import align_labels, align_rows, as_ids, find_positions
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, FloatArray, IntervalMethod, LowEss, RngLike
 
@@ -114,7 +114,7 @@ def evaluate_ratings(
     return evaluate_ranks(
         ranks,
         propensity=propensity,
-        metrics=[rating_metric(metric) for metric in as_list(metrics, "metrics")],
+        metrics=[resolve_rating_metric(metric) for metric in as_list(metrics, "metrics")],
         estimators=estimators,
         confidence_level=confidence_level,
         low_ess=low_ess,
@@ -174,7 +174,7 @@ def _check_n_pairs(n_pairs: npt.ArrayLike | None, ratings: Interactions) -> Floa
     if np.ndim(n_pairs) == 0:
         n_pairs = np.full(ratings.n_users, n_pairs)
     user_counts = as_float_vector(
-        "n_pairs", by_label(n_pairs, ratings.user_ids, "n_pairs"), size=ratings.n_users
+        "n_pairs", align_labels(n_pairs, ratings.user_ids, "n_pairs"), size=ratings.n_users
     )
     check_finite("n_pairs", user_counts)
     n_wrong = int(((user_counts > ratings.n_items) | (user_counts < ratings.activity)).sum())
@@ -191,7 +191,7 @@ def _compute_errors(predictions: Any, ratings: Interactions, name: str) -> Float
     if isinstance(predictions, pd.DataFrame):
         predictions = _align_frame(predictions, ratings, name)
     refuse_masked(predictions, f"{name}: predictions")
-    predictions = by_row(predictions, f"{name}: predictions")
+    predictions = align_rows(predictions, f"{name}: predictions")
     array = np.asarray(predictions)
     if array.shape == (ratings.n_users, ratings.n_items):
         array = array[ratings.user, ratings.item]
@@ -214,10 +214,10 @@ def _align_frame(frame: pd.DataFrame, ratings: Interactions, name: str) -> AnyAr
     coded = frame.set_axis(_encode_labels(frame.index, ratings.user_ids, name), axis=0)
     coded = coded.set_axis(_encode_labels(frame.columns, ratings.item_ids, name), axis=1)
     aligned = coded.reindex(index=range(ratings.n_users), columns=range(ratings.n_items))
-    return aligned.to_numpy(number_type(aligned))
+    return aligned.to_numpy(common_number_type(aligned))
 
 
 def _encode_labels(labels: pd.Index, ids: AnyArray, name: str) -> AnyArray:
     """Return the codes of the labels; distinct numbers below 0 for unknown labels."""
-    codes = places(as_ids(labels, f"{name}: labels"), ids, f"{name}: labels", strict=False)
+    codes = find_positions(as_ids(labels, f"{name}: labels"), ids, f"{name}: labels", strict=False)
     return np.where(codes < 0, -1 - np.arange(codes.size), codes)

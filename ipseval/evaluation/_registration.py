@@ -11,7 +11,7 @@ from ipseval.metrics.base import Metric
 from ipseval.metrics.labels import METRICS
 from ipseval.propensity.labels import PROPENSITIES
 from ipseval.ranking.adapters.registry import ADAPTERS
-from ipseval.utils.checks import kind_of
+from ipseval.utils.checks import describe_type
 from ipseval.utils.public import public_function
 from ipseval.utils.registry import Registry
 
@@ -90,5 +90,5 @@ def _find_registry(member: object) -> tuple[Registry[Any], str | None]:
         return ADAPTERS, None
     raise InputError(
         "register takes a class of metrics, an estimator, a class of propensity models with fit(train), or a "
-        f"function describe(model, split) of an adapter; got {kind_of(member)}."
+        f"function describe(model, split) of an adapter; got {describe_type(member)}."
     )

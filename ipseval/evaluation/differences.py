@@ -12,15 +12,15 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
-from ipseval.estimators.labels import display_names, is_plain
+from ipseval.estimators.labels import display_names, is_unweighted
 from ipseval.inference import compare
-from ipseval.inference.comparisons import adjust
-from ipseval.inference.intervals import Key, normal_interval
+from ipseval.inference.comparisons import adjust_p_values
+from ipseval.inference.intervals import Key, compute_normal_interval
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import LEVEL, decimals, fixed, listed, shown_level, shown_p, signed_at
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
-from ipseval.utils.checks import counted
+from ipseval.utils.checks import format_count
 from ipseval.utils.types import AnyArray
 
 KEY_COLUMNS = ("model", "metric", "estimator")
@@ -99,7 +99,7 @@ class EvaluationDiff(Result):
         old_models = set(old_names.values())
         return cls(
             frame=frame,
-            changed=changed_between(new._record, old._record),
+            changed=tabulate_changes(new._record, old._record),
             only_new=tuple(model for model in new.models if model not in old_names),
             only_old=tuple(model for model in old.models if model not in old_models),
             same_data=new._hash is not None and new._hash == old._hash,
@@ -129,7 +129,7 @@ class EvaluationDiff(Result):
         title = ""
         if page:
             title = "Difference of two evaluations"
-        n_estimates = counted(len(self.frame), "estimate")
+        n_estimates = format_count(len(self.frame), "estimate")
         return Tables(
             (f"{n_estimates} in both, new minus old, {shown_level(self.confidence_level)} intervals",),
             tuple(parts),
@@ -155,7 +155,7 @@ class EvaluationDiff(Result):
                 f"The propensity changed from {propensity['old'].item()} to {propensity['new'].item()}, so "
                 "weighted estimates are of another quantity, and their differences are not tested."
             )
-            frame = frame[frame["estimator"].map(is_plain)]
+            frame = frame[frame["estimator"].map(is_unweighted)]
             if not len(frame):
                 return tuple(sentences)
         sentences += _describe_significant_changes(frame, self._names)
@@ -219,14 +219,14 @@ def _compute_differences(
         row = compute_difference(
             estimate, old.estimates[old_key], key, is_paired=is_paired, level=new.confidence_level
         )
-        if has_other_weights and not is_plain(estimator):
+        if has_other_weights and not is_unweighted(estimator):
             row["p_value"] = np.nan  # the two estimates are of different quantities
         rows.append(dict(zip(KEY_COLUMNS, key, strict=True)) | row)
     if not rows:
         raise InputError("the two evaluations have no metric and estimator in common.")
     frame = pd.DataFrame(rows)
     position = list(frame.columns).index("p_value") + 1
-    frame.insert(position, "p_adjusted", adjust(frame, "holm", []))
+    frame.insert(position, "p_adjusted", adjust_p_values(frame, "holm", []))
     return frame
 
 
@@ -267,7 +267,7 @@ def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, A
     """Return the test columns from the standard errors of two independent estimates."""
     difference = new.value - old.value
     error = float(np.hypot(new.standard_error, old.standard_error))
-    low, high = normal_interval(difference, error, confidence_level=level)
+    low, high = compute_normal_interval(difference, error, confidence_level=level)
     p_value = np.nan
     if error > 0:
         p_value = math.erfc(abs(difference) / error / math.sqrt(2))
@@ -275,7 +275,7 @@ def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, A
     return dict(zip(TEST_COLUMNS, values, strict=True))
 
 
-def changed_between(new: Mapping[str, Any], old: Mapping[str, Any]) -> pd.DataFrame:
+def tabulate_changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> pd.DataFrame:
     """Return a table of the options that differ between two evaluations."""
     rows = []
     for name in dict.fromkeys([*old, *new]):

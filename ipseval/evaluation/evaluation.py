@@ -18,10 +18,10 @@ from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators.labels import (
     SNIPS_GLOBAL,
     SNIPS_POOLED,
-    plain_estimator,
+    get_unweighted_estimator,
     resolve_estimator,
 )
-from ipseval.estimators.sample import Extent, weighted_sample
+from ipseval.estimators.sample import SampleSize, build_sample
 from ipseval.evaluation._explanation import build_explanation, collect_basis, collect_versions, hash_positives
 from ipseval.evaluation._json import evaluation_record, hide_precision
 from ipseval.evaluation._latex import write_latex
@@ -32,8 +32,8 @@ from ipseval.evaluation.report_content import PageContent, ReportContent, sort_r
 from ipseval.evaluation.report_tables import build_tables
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
-from ipseval.evaluation.segments.build import segment
-from ipseval.evaluation.segments.built_in_groups import resolve
+from ipseval.evaluation.segments.build import segment_evaluation
+from ipseval.evaluation.segments.built_in_groups import resolve_groups
 from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.evaluation.tracking import log_to_tracker
 from ipseval.evaluation.verdict import (
@@ -46,19 +46,19 @@ from ipseval.evaluation.verdict import (
 )
 from ipseval.evaluation.verdict_text import VerdictText, write_verdict
 from ipseval.inference import Sensitivity, bounds, compare
-from ipseval.inference.comparisons import Correction, Family, PairTests, pair_tests
-from ipseval.inference.estimate_frame import tidy_frame, with_trust
+from ipseval.inference.comparisons import Correction, Family, PairTests, test_all_pairs
+from ipseval.inference.estimate_frame import add_reliability_notes, tidy_frame
 from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges
 from ipseval.inference.gamma_sensitivity import sensitivity
 from ipseval.inference.interval_methods import (
     Interval,
     Refit,
-    bootstrap_intervals,
-    normal_intervals,
-    refit_intervals,
+    compute_bootstrap_intervals,
+    compute_normal_intervals,
+    compute_refit_intervals,
 )
 from ipseval.inference.intervals import INTERVAL_METHODS, Key
-from ipseval.inference.weight_diagnostics import WeightDiagnostics, popularity_weights
+from ipseval.inference.weight_diagnostics import WeightDiagnostics, group_weights_by_popularity
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import PowerLawPropensity, Propensity
@@ -66,15 +66,15 @@ from ipseval.ranking import RankedPositives
 from ipseval.reporting import Explanation, Tables
 from ipseval.reporting.formatting import csv_text, deliver
 from ipseval.reporting.results import Result
-from ipseval.utils.checks import as_float_vector, check_choice, chosen
+from ipseval.utils.checks import as_float_vector, check_choice, resolve_choice
 from ipseval.utils.codec import save
 from ipseval.utils.counts import Count, counts_frame
 from ipseval.utils.public import public_class, public_function
-from ipseval.utils.registry import matching
+from ipseval.utils.registry import find_match
 from ipseval.utils.types import AnyArray, IntervalMethod, RngLike
 
 STORED = {"stored": True}  # a private field that files hold
-NO_USERS = Extent(np.zeros(1, dtype=np.int64))
+NO_USERS = SampleSize(np.zeros(1, dtype=np.int64))
 GAMMA_GRID = np.linspace(-1, 3, 41)
 FINE_GAMMA_GRID = np.linspace(-1, 3, 201)
 N_RESAMPLES = 10_000
@@ -152,7 +152,7 @@ class Evaluation(Result):
     definitions: tuple[Sequence[Metric], Sequence[Estimator]] = ((), ())
     segments: dict[str, Segments] = field(default_factory=dict)
     sanity: tuple[SanityWarning, ...] = ()
-    _size: Extent = field(default=NO_USERS, metadata=STORED)
+    _size: SampleSize = field(default=NO_USERS, metadata=STORED)
     _counts: tuple[Count, ...] = field(default=(), metadata=STORED)
     _training_counts: TrainingCounts | None = field(default=None, metadata=STORED)
     _split_summary: SplitSummary | None = field(default=None, metadata=STORED)
@@ -211,11 +211,11 @@ class Evaluation(Result):
 
     def _metric_label(self, label: str) -> str:
         """Return the metric of this evaluation that `label` names, ignoring case; else `label`."""
-        return find_label(label, self.metrics, parse_metric)
+        return match_label(label, self.metrics, parse_metric)
 
     def _estimator_label(self, label: str) -> str:
         """Return the estimator of this evaluation that `label` names, ignoring case; else `label`."""
-        return find_label(label, self.estimators, resolve_estimator)
+        return match_label(label, self.estimators, resolve_estimator)
 
     # ---- estimates -------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class Evaluation(Result):
         """(model, metric, estimator) -> standard error, bounds and their note."""
         if self._stored.intervals is not None:
             return self._stored.intervals
-        return normal_intervals(
+        return compute_normal_intervals(
             self.estimates, confidence_level=self.confidence_level, metrics=self.definitions[0]
         )
 
@@ -291,7 +291,7 @@ class Evaluation(Result):
         intervals: dict[Key, Interval] | None = None
         if refit is not None:
             metrics, estimators = self.definitions
-            intervals = refit_intervals(
+            intervals = compute_refit_intervals(
                 self.estimates,
                 self._need_samples(),
                 metrics,
@@ -303,7 +303,7 @@ class Evaluation(Result):
                 rng=rng,
             )
         elif interval != "normal":
-            intervals = bootstrap_intervals(
+            intervals = compute_bootstrap_intervals(
                 self.estimates,
                 method=interval,
                 confidence_level=self.confidence_level,
@@ -400,7 +400,7 @@ class Evaluation(Result):
         """(metric, estimator) -> paired tests of all pairs; empty for a single recommender."""
         if len(self.models) < 2:
             return {}
-        return pair_tests(self.estimates)
+        return test_all_pairs(self.estimates)
 
     @cached_property
     def _gamma_ranges(self) -> dict[str, GammaRange]:
@@ -441,7 +441,7 @@ class Evaluation(Result):
         propensity = PowerLawPropensity(gamma=0.0).fit(popularity=counts.popularity)
         ties = self.provenance.get("ties", "default")
         samples = {
-            model: weighted_sample(ranked, propensity, None, ties, allow_empty=True)
+            model: build_sample(ranked, propensity, None, ties, allow_empty=True)
             for model, ranked in self.ranks.items()
         }
         if not all(len(sample.ranked) for sample in samples.values()):
@@ -648,7 +648,7 @@ class Evaluation(Result):
         if gamma is None:
             gamma = FINE_GAMMA_GRID
         points = self.sensitivity(gamma, standard_errors=False).tipping_points(reference)
-        return with_trust(points, self.estimates)
+        return add_reliability_notes(points, self.estimates)
 
     def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:
         """Return bounds of every estimate when each weight 1/P may be wrong by a factor.
@@ -665,7 +665,7 @@ class Evaluation(Result):
         """
         factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
         frame = bounds(self._need_samples(), *self.definitions, factors=factors)
-        return with_trust(frame, self.estimates)
+        return add_reliability_notes(frame, self.estimates)
 
     def diff(self, other: Evaluation, *, models: Mapping[str, str] | None = None) -> EvaluationDiff:
         """Return the changes of the estimates since another evaluation: this one minus `other`.
@@ -734,12 +734,12 @@ class Evaluation(Result):
         if len(groups) > 1:
             names = ", ".join(group.name for group in groups)
             raise InputError(f"by= holds {len(groups)} groupings ({names}); ask for one at a time.")
-        return segment(self, groups[0])
+        return segment_evaluation(self, groups[0])
 
     def _groups(self, by: Any, counts: TrainingCounts | None) -> tuple[Groups, ...]:
         """Return the groupings that `by` names."""
         ranked = self._first_sample.ranked
-        return resolve(by, ranked.unit_ids, ranked.item_ids, counts or self._training_counts)
+        return resolve_groups(by, ranked.unit_ids, ranked.item_ids, counts or self._training_counts)
 
     def decomposition(
         self,
@@ -778,9 +778,9 @@ class Evaluation(Result):
         metrics = {definition.label: definition for definition in self.definitions[0]}
         label = next(iter(metrics))
         if metric is not None:
-            label = chosen("metric", metric, metrics)
+            label = resolve_choice("metric", metric, metrics)
         estimator = self._find_weighted_estimator(weighted)
-        baseline = plain_estimator(estimator.target) if plain is None else resolve_estimator(plain)
+        baseline = get_unweighted_estimator(estimator.target) if plain is None else resolve_estimator(plain)
         return Decomposition.of(groups[0], self.samples, metrics[label], baseline, estimator)
 
     def _find_weighted_estimator(self, weighted: str | Estimator | None) -> Estimator:
@@ -802,7 +802,7 @@ class Evaluation(Result):
         estimator (every weighted one), by ("n*", or "P" where n* is not known), group, low, high, n_items,
         n_positives, share (of the positives) and weight_share (of the weight of the estimator), in [0, 1].
         """
-        return popularity_weights(self._first_sample, self.definitions[1], self.propensity)
+        return group_weights_by_popularity(self._first_sample, self.definitions[1], self.propensity)
 
     # ---- output ----------------------------------------------------------------------------------
 
@@ -1096,9 +1096,9 @@ class Evaluation(Result):
 
 
 @public_function
-def find_label(label: str, labels: Iterable[str], parse: Callable[[str], Metric | Estimator]) -> str:
+def match_label(label: str, labels: Iterable[str], parse: Callable[[str], Metric | Estimator]) -> str:
     """Return the label among `labels` that `label` names, also in another spelling; else `label`."""
-    match = matching(label, list(labels))
+    match = find_match(label, list(labels))
     if match is not None:
         return match
     try:

@@ -10,7 +10,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators.estimate import build_estimate
-from ipseval.estimators.sample import NO_PROPENSITY, Extent, NRelevantLike
+from ipseval.estimators.sample import NO_PROPENSITY, NRelevantLike, SampleSize
 from ipseval.evaluation._split_arguments import resolve_split
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction
@@ -19,14 +19,14 @@ from ipseval.evaluation.request import (
     Options,
     Request,
     check_candidates,
-    fitted_propensity,
+    resolve_propensity,
     warn_about_few_positives,
     warn_about_sampling,
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.evaluation.split_summary import SplitSummary
-from ipseval.inference.estimate_frame import joined, judged
+from ipseval.inference.estimate_frame import apply_flags, join_notes
 from ipseval.metrics import Metric
 from ipseval.metrics.gains import check_test_grades
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
@@ -34,15 +34,15 @@ from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.candidates import is_catalogue
 from ipseval.ranking.lists import resolve_lists
 from ipseval.ranking.model_checks import (
-    check_belongs,
     check_lists,
+    check_ranks_of_split,
     check_same_positives,
-    list_count,
-    list_notes,
+    count_short_lists,
+    describe_lists,
 )
 from ipseval.utils.checks import check_models, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval.utils.counts import RESULT, Count, some
+from ipseval.utils.counts import RESULT, Count, drop_zero_counts
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, IntervalMethod, LowEss, Missing, RngLike, TieChoice
 
@@ -150,10 +150,10 @@ def evaluate(
     split = resolve_split(split, train, test)
     for name, model in models.items():
         if isinstance(model, RankedPositives):
-            check_belongs(model, split, name)
+            check_ranks_of_split(model, split, name)
     if propensity is None and estimators is None and split.train.impressions is not None:
         propensity = ImpressionPropensity(log=split.train.impressions)
-    fitted = fitted_propensity(propensity, lambda model: model.fit(split.train))
+    fitted = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)
     request = Request.of(
@@ -251,7 +251,7 @@ def _reduce_and_finish(
 ) -> Evaluation:
     """Return the evaluation of ranks of the same positives."""
     check_same_positives(ranks)
-    return finished(Reduction.of(ranks, request, n_threads), request)
+    return build_evaluation(Reduction.of(ranks, request, n_threads), request)
 
 
 def _have_sums(models: object) -> bool:
@@ -271,7 +271,7 @@ NO_POSITIVE = "there is no positive to evaluate."
 
 
 @public_function
-def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
+def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
     """Build the evaluation from the reduction of all users, after the checks that need all of them."""
     size = reduction.extent
     check_lists(reduction.given_counts, request.missing_lists, size.n_left_out, size.unit_plural)
@@ -291,9 +291,9 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
     flags = {}
     for metric, estimator in reduction.sums:
         cell = (metric, estimator)
-        flags[cell] = joined(diagnostics[estimator].flag, product_flags.get(cell, ""))
+        flags[cell] = join_notes(diagnostics[estimator].flag, product_flags.get(cell, ""))
     evaluation = Evaluation(
-        estimates=judged(_build_estimates(reduction, request), flags, request.metrics, request.low_ess),
+        estimates=apply_flags(_build_estimates(reduction, request), flags, request.metrics, request.low_ess),
         samples=reduction.samples,
         weights=diagnostics,
         user_ids=user_ids,
@@ -313,7 +313,7 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
     return evaluation.with_intervals(request.interval, rng=request.rng)
 
 
-def _warn_about_excluded(size: Extent) -> None:
+def _warn_about_excluded(size: SampleSize) -> None:
     """Warn where more than a tenth of the positives, and ten of them, have no propensity."""
     n_excluded = size.n_without_propensity
     n_all = size.n_positives + n_excluded
@@ -332,19 +332,19 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     counts: list[Count] = []
     for model in reduction.models:
         counts += [count for count in reduction.counted if count.subject == model]
-        lists = list_count(reduction.given_counts[model], depth, size.unit_plural)
+        lists = count_short_lists(reduction.given_counts[model], depth, size.unit_plural)
         counts += [count.about(model) for count in lists]
     counts += [count for count in reduction.counted if count.subject == RESULT]
     n_all_users = size.n_population + size.n_left_out
     n_all_positives = size.n_positives + size.n_without_propensity
-    exclusions = some(
+    exclusions = drop_zero_counts(
         Count("users without a list of some model, left out", size.n_left_out, n_all_users),
         Count("positives without a propensity, left out", size.n_without_propensity, n_all_positives),
     )
     inclusions = [
         Count("positives that entered", size.n_positives),
         Count(f"{size.unit_plural} that entered", size.n_users),
-        *some(Count("users whose queries entered", size.n_clusters)),
+        *drop_zero_counts(Count("users whose queries entered", size.n_clusters)),
     ]
     counts += [count.about(RESULT) for count in (*exclusions, *inclusions)]
     return tuple(counts)
@@ -357,7 +357,7 @@ def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, 
     estimates = {}
     for index, model in enumerate(reduction.models):
         for metric in request.metrics:
-            notes = list_notes(
+            notes = describe_lists(
                 reduction.list_counts[model],
                 metric.cutoff,
                 n_left_out=size.n_left_out,

@@ -11,18 +11,17 @@ from typing import TypeAlias
 import numpy as np
 
 from ipseval.estimators import Sample, UserSums
-from ipseval.estimators.estimate import independent_sums
-from ipseval.estimators.sample import Extent
+from ipseval.estimators.estimate import compute_independent_sums
+from ipseval.estimators.sample import SampleSize
 from ipseval.estimators.user_sums import MergedSums, Moments
 from ipseval.evaluation.request import Request
 from ipseval.evaluation.segments import Groups
-from ipseval.evaluation.segments._sums import SegmentSums
-from ipseval.evaluation.segments._sums import merge_two as merge_two  # for clusters, too
-from ipseval.inference.interval_methods import propensity_influences
+from ipseval.evaluation.segments.segment_sums import SegmentSums, merge_optional
+from ipseval.inference.interval_methods import compute_propensity_influences
 from ipseval.inference.weight_diagnostics import AllWeights
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.model_checks import resolve_missing
-from ipseval.utils.counts import RESULT, Count, added, some
+from ipseval.utils.counts import RESULT, Count, added, drop_zero_counts
 from ipseval.utils.types import AnyArray, IntArray
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
@@ -55,7 +54,7 @@ class Reduction:
 
     models: tuple[str, ...]
     sums: Mapping[Cell, Sums]
-    extent: Extent
+    extent: SampleSize
     weights: AllWeights
     list_counts: dict[str, IntArray]
     given_counts: dict[str, IntArray]
@@ -94,7 +93,7 @@ class Reduction:
             return cls(
                 models=tuple(ranks),
                 sums=sums,
-                extent=Extent.of(first),
+                extent=SampleSize.of(first),
                 weights=weights.result(),
                 list_counts={model: sample.ranked.list_counts(depth) for model, sample in samples.items()},
                 given_counts={model: ranked.list_counts(depth) for model, ranked in ranks.items()},
@@ -172,12 +171,12 @@ def _compute_sums(samples: Mapping[str, Sample], request: Request) -> dict[Cell,
     for metric in request.metrics:
         for estimator in request.estimators:
             sums[metric.label, estimator.label] = tuple(
-                independent_sums(sample, metric, estimator) for sample in samples.values()
+                compute_independent_sums(sample, metric, estimator) for sample in samples.values()
             )
     propensity = request.propensity
     if propensity is None or propensity.error is None:
         return sums
-    influences = propensity_influences(samples, request.metrics, request.estimators, propensity.error)
+    influences = compute_propensity_influences(samples, request.metrics, request.estimators, propensity.error)
     for cell, cell_sums in sums.items():
         assert not isinstance(cell_sums, Moments)
         with_influence = []
@@ -212,11 +211,11 @@ def _collect_ranking_counts(ranks: Mapping[str, RankedPositives]) -> tuple[Count
     n_excluded = first.n_not_candidates
     n_all = len(first) + n_excluded
     exclusion = Count("test positives that are no candidates, left out", n_excluded, n_all, RESULT)
-    return (*counts, *some(exclusion))
+    return (*counts, *drop_zero_counts(exclusion))
 
 
-def merge_all(parts: list[Reduction | None]) -> Reduction | None:
+def merge_reductions(parts: list[Reduction | None]) -> Reduction | None:
     """Merge all parts in pairs, in their order, so that every run gives the same bits."""
     while len(parts) > 1:
-        parts = [merge_two(first, second) for first, second in zip_longest(parts[::2], parts[1::2])]
+        parts = [merge_optional(first, second) for first, second in zip_longest(parts[::2], parts[1::2])]
     return next(iter(parts), None)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import display_names
-from ipseval.estimators.sample import Extent
+from ipseval.estimators.sample import SampleSize
 from ipseval.evaluation._page_curves import PageCurves
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.split_summary import SplitSummary
@@ -108,7 +108,7 @@ class ReportContent:
     estimators: tuple[Estimator, ...]
     propensity: Propensity | None
     flags: Mapping[tuple[str, str], str]
-    size: Extent
+    size: SampleSize
     candidates: str
     confidence_level: float
     counts: tuple[Count, ...] = ()

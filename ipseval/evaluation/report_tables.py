@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ipseval.estimators.estimate import without_propensity_note
-from ipseval.estimators.user_sums import ROUNDING
+from ipseval.estimators.estimate import describe_missing_propensities
+from ipseval.estimators.user_sums import ROUNDING_SHARE
 from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
 from ipseval.evaluation._page_sections import build_page_sections
 from ipseval.evaluation.printed_estimates import print_estimates
 from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows, describe_estimand
 from ipseval.evaluation.sanity import word_warning
-from ipseval.evaluation.verdict import Standing, Verdict, choose_headline
+from ipseval.evaluation.verdict import ModelRanking, Verdict, choose_headline
 from ipseval.ranking.ranked_positives import ALL_ITEMS
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import (
@@ -29,7 +29,7 @@ from ipseval.reporting.formatting import (
     signed_at,
 )
 from ipseval.reporting.tables import Cell, Remark, Table
-from ipseval.utils.checks import check_positive_int, counted
+from ipseval.utils.checks import check_positive_int, format_count
 from ipseval.utils.counts import RESULT
 
 # Number of rows that text prints: of all metrics together, and of one metric at least and at most.
@@ -83,9 +83,9 @@ def describe_size(
     """
     size = content.size
     counts = [
-        counted(len(content.models), "recommender"),
+        format_count(len(content.models), "recommender"),
         size.units,
-        counted(size.n_positives, "held-out interaction"),
+        format_count(size.n_positives, "held-out interaction"),
     ]
     facts = []
     if with_intervals:
@@ -151,7 +151,7 @@ def _describe_interactions_without_propensity(content: ReportContent) -> str:
     reason = ""
     if is_power_law:
         reason = " (items that do not occur in training)"
-    interactions = counted(n_excluded, "interaction")
+    interactions = format_count(n_excluded, "interaction")
     return f"{interactions} without a propensity{reason}, from all columns."
 
 
@@ -205,7 +205,7 @@ def _choose_compared_estimator(layout: TableLayout) -> str:
     return layout.labels[0]
 
 
-def _describe_rest(standing: Standing, models: Sequence[str]) -> str:
+def _describe_rest(standing: ModelRanking, models: Sequence[str]) -> str:
     """Return the line below a table without its last recommenders."""
     line = f"and {len(models)} more in .frame"
     n_similar = len([model for model in models if model in standing.leaders])
@@ -237,7 +237,7 @@ def _estimate_column(content: ReportContent, verdict: Verdict, label: str, digit
     return cells
 
 
-def _difference_cell(standing: Standing, model: str, places: int) -> Cell:
+def _difference_cell(standing: ModelRanking, model: str, places: int) -> Cell:
     """Return the cell with the difference of a recommender from the best, and its adjusted p-value."""
     if model == standing.best:
         return Cell("best")
@@ -320,7 +320,7 @@ def _describe_estimate_notes(content: ReportContent) -> list[str]:
 
 def _collect_known_notes(content: ReportContent) -> set[str]:
     """Return the notes that the warnings, or the lines on weights and exclusions, state already."""
-    notes = {without_propensity_note(content.size)}
+    notes = {describe_missing_propensities(content.size)}
     diagnostics = content.diagnostics
     for text in (*diagnostics["flag"], *diagnostics["cautions"]):
         notes.update(_split_notes(text))
@@ -329,7 +329,7 @@ def _collect_known_notes(content: ReportContent) -> set[str]:
 
 def _ask_about_perfect_scores(frame: pd.DataFrame) -> list[str]:
     """Ask about training on test items where a recommender is perfect for ten users or more."""
-    is_one = (frame["estimate"] > 1 - ROUNDING) & (frame["estimate"] < 1 + ROUNDING)
+    is_one = (frame["estimate"] > 1 - ROUNDING_SHARE) & (frame["estimate"] < 1 + ROUNDING_SHARE)
     is_perfect = is_one & (frame["std_error"] == 0) & (frame["n_users"] >= FEW_USERS)
     suspicious: dict[str, None] = {}
     for _, rows in frame[is_perfect].groupby("metric", sort=False):

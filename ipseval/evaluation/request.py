@@ -13,13 +13,13 @@ from ipseval.errors import DataWarning, InputError, PropensityError, UnknownName
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.guarantees import NRelevant
 from ipseval.estimators.labels import default_estimators, resolve_estimator
-from ipseval.estimators.sample import Extent, NRelevantLike, check_sampled_lists, weighted_sample
+from ipseval.estimators.sample import NRelevantLike, SampleSize, build_sample, check_sampled_lists
 from ipseval.inference.intervals import INTERVAL_METHODS
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import resolve_metrics
 from ipseval.propensity import KnownPropensity, Propensity, parse_propensity
 from ipseval.ranking import RankedPositives, SampledCandidates
-from ipseval.ranking.ranked_positives import OWN_LIST
+from ipseval.ranking.ranked_positives import LISTS_BY_USER
 from ipseval.utils.checks import (
     as_generator,
     as_list,
@@ -88,8 +88,8 @@ class Request:
         """Return the request with these metrics, estimators and options."""
         check_options(options, Options)
         return cls(
-            metrics=tuple(requested_metrics(metrics)),
-            estimators=tuple(requested_estimators(estimators, propensity)),
+            metrics=tuple(resolve_metrics(metrics)),
+            estimators=tuple(resolve_estimators(estimators, propensity)),
             propensity=propensity,
             has_rewards=has_rewards,
             **options,
@@ -141,10 +141,10 @@ class Request:
 
     def sample(self, ranked: RankedPositives) -> Sample:
         """Return the positives of one recommender that have a propensity, with it; possibly none."""
-        return weighted_sample(ranked, self.propensity, self.n_relevant, self.ties, allow_empty=True)
+        return build_sample(ranked, self.propensity, self.n_relevant, self.ties, allow_empty=True)
 
 
-def requested_estimators(
+def resolve_estimators(
     estimators: Iterable[str | Estimator] | None, propensity: Propensity | None
 ) -> list[Estimator]:
     """Return the estimators of labels or objects; raise an error for weighted ones without a propensity."""
@@ -164,7 +164,7 @@ def requested_estimators(
     return resolved
 
 
-def fitted_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Propensity | None:
+def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Propensity | None:
     """Return a fitted propensity: as passed, or from `fit` of a model, or of the model of a label."""
     if isinstance(propensity, str):
         propensity = parse_propensity(propensity)
@@ -181,7 +181,7 @@ def fitted_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Prop
     return fit(propensity)
 
 
-def warn_about_few_positives(extent: Extent, estimators: Sequence[Estimator]) -> None:
+def warn_about_few_positives(extent: SampleSize, estimators: Sequence[Estimator]) -> None:
     """Warn of estimators that need more positives per user to correct anything."""
     options = {}
     if extent.n_clusters:  # custom estimators need no parameter `unit` where the units are users
@@ -207,7 +207,9 @@ def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> N
     """Warn of metrics that use ranks in a sample, or in each user's own list, as ranks in the catalogue."""
     sampling = ranked.sampling
     if sampling is None:
-        if ranked.candidates.startswith(OWN_LIST) and not all(metric.linear_in_rank for metric in metrics):
+        if ranked.candidates.startswith(LISTS_BY_USER) and not all(
+            metric.linear_in_rank for metric in metrics
+        ):
             warn_user(
                 "Ranks are among each user's own candidates. If these are the items shown at random, "
                 "recommenders may rank in another order than in the catalogue (arXiv 2409.04810). Rank the "

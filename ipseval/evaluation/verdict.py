@@ -44,7 +44,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Standing:
+class ModelRanking:
     """The ranking of the recommenders by one metric and estimator.
 
     Attributes
@@ -71,7 +71,7 @@ class Standing:
     tests: PairTests | None = field(repr=False, default=None)
 
     @classmethod
-    def from_rows(cls, rows: pd.DataFrame, tests: PairTests | None) -> Standing:
+    def from_rows(cls, rows: pd.DataFrame, tests: PairTests | None) -> ModelRanking:
         """Rank the recommenders in the rows of one metric and estimator."""
         values = dict(zip(rows["model"], rows["estimate"], strict=True))
         defined = [model for model, value in values.items() if not math.isnan(value)]
@@ -199,7 +199,7 @@ class Verdict:
     """
 
     metric: str
-    standings: Mapping[str, Standing] = field(repr=False)
+    standings: Mapping[str, ModelRanking] = field(repr=False)
     unweighted: str = ""
     weighted: str = ""
     outcome: Outcome = Outcome.NOT_IDENTIFIED
@@ -217,7 +217,7 @@ class Verdict:
         return self.unweighted or self.weighted
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ModelRanking:
         """The ranking by the primary estimator."""
         return self.standings[self.primary]
 
@@ -288,11 +288,11 @@ def decide_verdicts(
     frame: pd.DataFrame, tests: Mapping[tuple[str, str], PairTests], evidence: Evidence
 ) -> tuple[Verdict, ...]:
     """Decide the verdict of each metric of a tidy frame."""
-    standings: dict[str, dict[str, Standing]] = {}
+    standings: dict[str, dict[str, ModelRanking]] = {}
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
         metric_label = str(metric)
         estimator_label = str(estimator)
-        standing = Standing.from_rows(rows, tests.get((metric_label, estimator_label)))
+        standing = ModelRanking.from_rows(rows, tests.get((metric_label, estimator_label)))
         standings.setdefault(metric_label, {})[estimator_label] = standing
     return tuple(_decide(metric, by_estimator, evidence) for metric, by_estimator in standings.items())
 
@@ -315,7 +315,7 @@ def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> 
     return unweighted[0].label, weighted[0].label
 
 
-def _decide(metric: str, standings: Mapping[str, Standing], evidence: Evidence) -> Verdict:
+def _decide(metric: str, standings: Mapping[str, ModelRanking], evidence: Evidence) -> Verdict:
     """Decide the verdict of one metric."""
     unreliable = {label for label in standings if evidence.flags.get((metric, label))}
     unweighted, weighted = choose_estimators(evidence.estimators, unreliable)

@@ -10,12 +10,12 @@ from scipy import sparse
 
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators.estimate import independent_sums
+from ipseval.estimators.estimate import compute_independent_sums
 from ipseval.inference._linear_groups import LinearGroup, group_estimates
 from ipseval.inference.intervals import Key
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.propensity.steps import GammaChain
+from ipseval.propensity.steps import GammaPath
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.types import FloatArray, IntArray
 
@@ -78,7 +78,7 @@ class GammaCurves:
     """
 
     samples: Mapping[str, Sample]
-    chain: GammaChain
+    chain: GammaPath
     level: IntArray  # (n_pos,), level of n* of each positive
     linear: list[LinearGroup]
     nonlinear: list[tuple[str, Metric, Estimator]]  # recomputed for each γ
@@ -173,7 +173,7 @@ class GammaCurves:
             for column, (model, metric, estimator) in enumerate(self.nonlinear):
                 if not estimator.weighted and row > 0:
                     continue  # the value at the first γ is copied below
-                sums = independent_sums(samples[model], metric, estimator)
+                sums = compute_independent_sums(samples[model], metric, estimator)
                 values[0, row, column] = sums.value()
                 if errors:
                     values[2, row, column] = sums.standard_error()

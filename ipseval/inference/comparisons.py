@@ -13,7 +13,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimate
-from ipseval.estimators.user_sums import ROUNDING, MergedSums
+from ipseval.estimators.user_sums import ROUNDING_SHARE, MergedSums
 from ipseval.utils.checks import check_choice, check_fraction, check_real
 from ipseval.utils.public import public_function
 from ipseval.utils.types import BoolArray, FloatArray
@@ -147,7 +147,7 @@ def compare(
         names = {"metric": metric, "estimator": estimator, "model": first, "reference": second}
         rows.append({**names, **test, "note": note})
     frame = pd.DataFrame(rows)
-    p_adjusted = adjust(frame, correction, FAMILIES[family])
+    p_adjusted = adjust_p_values(frame, correction, FAMILIES[family])
     frame.insert(list(frame).index("effect_size"), "p_adjusted", p_adjusted)
     return frame
 
@@ -162,7 +162,7 @@ def _list_notes(model: str, estimate: Estimate, opponent: Estimate) -> list[str]
     return notes
 
 
-def adjust(frame: pd.DataFrame, correction: Correction, by: list[str]) -> FloatArray:
+def adjust_p_values(frame: pd.DataFrame, correction: Correction, by: list[str]) -> FloatArray:
     """Return p-values adjusted within groups of the columns `by`; NaN stays NaN and does not count."""
     p_values = frame["p_value"].to_numpy(dtype=np.float64)
     p_adjusted = p_values.copy()
@@ -175,11 +175,11 @@ def adjust(frame: pd.DataFrame, correction: Correction, by: list[str]) -> FloatA
         rows = np.asarray(family)
         rows = rows[~np.isnan(p_values[rows])]
         if rows.size:
-            p_adjusted[rows] = corrected(p_values[rows], correction)
+            p_adjusted[rows] = correct_family(p_values[rows], correction)
     return p_adjusted
 
 
-def corrected(p: FloatArray, correction: str) -> FloatArray:
+def correct_family(p: FloatArray, correction: str) -> FloatArray:
     """Return adjusted p-values of one family, as `multipletests` of statsmodels does."""
     # `multipletests` collects garbage in every call of Holm. With many families that takes longer than the
     # remaining computation, so Holm is implemented here.
@@ -196,7 +196,7 @@ def corrected(p: FloatArray, correction: str) -> FloatArray:
     return adjusted
 
 
-def detectable(
+def compute_detectable_difference(
     deviation: float, n_users: float, difference: float, *, level: float = 0.05, power: float = 0.8
 ) -> tuple[float, float]:
     """Return the smallest difference that a test finds with `power`, and the users that `difference` needs.
@@ -235,7 +235,7 @@ def _list_comparisons(keys: list[Key], reference: str | None) -> list[tuple[str,
     models = list(dict.fromkeys(model for model, _, _ in keys))
     if len(models) < 2:
         raise InputError(f"comparison needs at least two recommenders; got {len(models)}.")
-    pairs = pairs_of(models, reference)
+    pairs = list_pairs(models, reference)
     cells = dict.fromkeys((metric, estimator) for _, metric, estimator in keys)
     comparisons = []
     for metric, estimator in cells:
@@ -244,7 +244,9 @@ def _list_comparisons(keys: list[Key], reference: str | None) -> list[tuple[str,
     return comparisons
 
 
-def pairs_of(names: Sequence[str], reference: str | None, noun: str = "recommender") -> list[tuple[str, str]]:
+def list_pairs(
+    names: Sequence[str], reference: str | None, noun: str = "recommender"
+) -> list[tuple[str, str]]:
     """Return every pair of names, or every remaining name with the reference."""
     if reference is None:
         return list(combinations(names, 2))
@@ -278,7 +280,7 @@ def _test_difference(
         note = "the same difference for every user"
 
     deviation = error * float(np.sqrt(n_users))
-    smallest, n_needed = detectable(
+    smallest, n_needed = compute_detectable_difference(
         deviation, n_users, detectable_gap, level=1 - confidence_level, power=power
     )
     half_width = float(stdtrit(n_users - 1, (1 + confidence_level) / 2)) * error
@@ -334,7 +336,7 @@ class PairTests:
         return np.asarray(self.p_value[np.ix_(rows, rows)] < level)
 
 
-def pair_tests(estimates: Mapping[tuple[str, str, str], Estimate]) -> dict[tuple[str, str], PairTests]:
+def test_all_pairs(estimates: Mapping[tuple[str, str, str], Estimate]) -> dict[tuple[str, str], PairTests]:
     """Return (metric, estimator) -> the tests of all pairs, equal to `compare` with its defaults."""
     models = list(dict.fromkeys(model for model, _, _ in estimates))
     cells = dict.fromkeys((metric, estimator) for _, metric, estimator in estimates)
@@ -351,7 +353,7 @@ def pair_tests(estimates: Mapping[tuple[str, str, str], Estimate]) -> dict[tuple
         p_values = np.where(pair_errors == 0, exact_p_values, p_values)
         p_adjusted = np.full(gap.shape, np.nan)
         if p_values.size:
-            p_adjusted[is_tested] = corrected(p_values, "holm")
+            p_adjusted[is_tested] = correct_family(p_values, "holm")
             p_adjusted = np.fmax(p_adjusted, p_adjusted.T)
         tests[metric, estimator] = PairTests(rows, gap, p_adjusted)
     return tests
@@ -414,9 +416,9 @@ def _compute_differences_by_products(
     error = np.full(squares.shape, np.nan)
     if n_users > 1:
         error = np.sqrt(squares * (n_users / (n_users - 1.0)))
-    error[n_users**2 * squares <= ROUNDING**2 * squared_terms] = 0.0
+    error[n_users**2 * squares <= ROUNDING_SHARE**2 * squared_terms] = 0.0
 
     values = np.array([estimate.value for estimate in estimates])
     gap = values[:, None] - values
-    gap[np.abs(gap) <= ROUNDING * np.sqrt(squared_terms / max(n_users, 1))] = 0.0
+    gap[np.abs(gap) <= ROUNDING_SHARE * np.sqrt(squared_terms / max(n_users, 1))] = 0.0
     return gap, error, np.full(gap.shape, float(n_users))

@@ -84,7 +84,7 @@ PAIR_BLANKS: dict[str, object] = {
 }
 
 
-def judged(
+def apply_flags(
     estimates: Mapping[Key, Estimate], flags: Flags, metrics: Sequence[Metric], low_ess: str
 ) -> dict[Key, Estimate]:
     """Return the estimates with their flags, after the warning or error that `low_ess` requests.
@@ -99,8 +99,8 @@ def judged(
         weight_flag = flags.get((metric_label, estimator_label), "")
         error_flag = ""
         if low_ess != "ignore":
-            error_flag = too_wide(metrics_by_label[metric_label], estimate.standard_error)
-        flag = joined(weight_flag, error_flag)
+            error_flag = format_error_flag(metrics_by_label[metric_label], estimate.standard_error)
+        flag = join_notes(weight_flag, error_flag)
         if flag:
             is_suppressed = bool(error_flag) or (low_ess == "nan" and bool(weight_flag))
             estimate = replace(estimate, flag=flag, suppressed=is_suppressed)
@@ -110,12 +110,12 @@ def judged(
     return flagged_estimates
 
 
-def joined(*texts: str) -> str:
+def join_notes(*texts: str) -> str:
     """Return the texts that are not empty, without repetitions, as "a; b"."""
     return "; ".join(dict.fromkeys(filter(None, texts)))
 
 
-def too_wide(metric: Metric, standard_error: float) -> str:
+def format_error_flag(metric: Metric, standard_error: float) -> str:
     """Return a flag where a standard error exceeds the width of the range of the metric, or ""."""
     low, high = metric.value_range
     if not standard_error > high - low:
@@ -154,7 +154,7 @@ def _summarize_flags(estimates: Mapping[Key, Estimate]) -> str:
     return "; ".join(texts)
 
 
-def with_trust(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]) -> pd.DataFrame:
+def add_reliability_notes(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]) -> pd.DataFrame:
     """Return a table of estimates, or of pairs of estimates, with their reliability flags in its notes.
 
     The table has the columns model, metric, estimator and note, and `other` where its rows are pairs. The
@@ -169,7 +169,7 @@ def with_trust(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]) -> pd.Dat
         estimator = str(columns["estimator"][row])
         row_estimates = [estimates[str(columns[name][row]), metric, estimator] for name in model_columns]
         flags = [estimate.trust for estimate in row_estimates]
-        columns["note"][row] = joined(*flags, str(columns["note"][row]))
+        columns["note"][row] = join_notes(*flags, str(columns["note"][row]))
         if any(estimate.suppressed for estimate in row_estimates):
             for name, blank in blanks.items():
                 if name in columns:

@@ -16,7 +16,7 @@ from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.inference._gamma_curves import GammaCurves
 from ipseval.inference._linear_groups import list_keys
-from ipseval.inference.intervals import Key, normal_interval
+from ipseval.inference.intervals import Key, compute_normal_interval
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.reporting import Tables
@@ -239,7 +239,7 @@ def sensitivity(
 
     estimate = _concatenate_curves(values.estimates, keys, grid.size)
     error = _concatenate_curves(values.errors, keys, grid.size)
-    low, high = normal_interval(estimate, error, confidence_level=confidence_level)
+    low, high = compute_normal_interval(estimate, error, confidence_level=confidence_level)
     frame["gamma"] = np.tile(grid, len(keys))
     frame["estimate"] = estimate
     frame["std_error"] = error

@@ -11,15 +11,22 @@ import numpy as np
 from scipy.special import expit, logit
 
 from ipseval.estimators import Estimate, Estimator, Sample
-from ipseval.estimators.estimate import estimate, independent_sums
+from ipseval.estimators.estimate import compute_independent_sums, estimate
 from ipseval.estimators.labels import can_exceed_range
-from ipseval.estimators.user_sums import ROUNDING
+from ipseval.estimators.user_sums import ROUNDING_SHARE
 from ipseval.inference._linear_groups import ContributionStacks, group_estimates, list_keys
-from ipseval.inference.intervals import Bootstrap, Key, blocks, bootstrap, draw_counts, normal_interval
+from ipseval.inference.intervals import (
+    Bootstrap,
+    Key,
+    blocks,
+    bootstrap,
+    compute_normal_interval,
+    draw_counts,
+)
 from ipseval.metrics import Metric
 from ipseval.propensity import FitError, Propensity
-from ipseval.utils.checks import as_generator, check_callable, check_positive_int, check_type, counted
-from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, RngLike, readonly
+from ipseval.utils.checks import as_generator, check_callable, check_positive_int, check_type, format_count
+from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, RngLike, as_readonly
 
 # Fits the propensity to a log in which user u occurs counts[u] times, (n_users,).
 Refit = Callable[[IntArray], Propensity]
@@ -72,9 +79,9 @@ def bootstrap_refit(
             rows.append([row[key] for key in keys])
     return Bootstrap(
         keys=tuple(keys),
-        values=readonly(np.array(estimate_values)),
-        replicates=readonly(np.array(rows)),
-        acceleration=readonly(np.full(len(keys), np.nan)),
+        values=as_readonly(np.array(estimate_values)),
+        replicates=as_readonly(np.array(rows)),
+        acceleration=as_readonly(np.full(len(keys), np.nan)),
     )
 
 
@@ -104,12 +111,12 @@ def _compute_replicate(
         values = group.form.coefficients(sample.weights, user_counts) @ group.contributions
         replicate.update(zip(group.keys, values.tolist(), strict=True))
     for model, metric, estimator in nonlinear:
-        sums = independent_sums(samples[model], metric, estimator)
+        sums = compute_independent_sums(samples[model], metric, estimator)
         replicate[model, metric.label, estimator.label] = sums.resampled(counts).value()
     return replicate
 
 
-def propensity_influences(
+def compute_propensity_influences(
     samples: Mapping[str, Sample], metrics: Sequence[Metric], estimators: Sequence[Estimator], error: FitError
 ) -> dict[Key, FloatArray]:
     """Return (recommender, metric, estimator) -> influence of each user through the weights, (n_users,).
@@ -138,13 +145,13 @@ def propensity_influences(
         for key, upper in upper_estimates.items():
             lower = lower_estimates[key]
             half_difference = (upper - lower) / 2
-            if abs(upper - lower) <= ROUNDING * max(abs(upper), abs(lower)):
+            if abs(upper - lower) <= ROUNDING_SHARE * max(abs(upper), abs(lower)):
                 half_difference = 0.0
             half_differences.setdefault(key, []).append(half_difference)
     return {key: np.asarray(error.users @ np.array(values)) for key, values in half_differences.items()}
 
 
-def within_unit(value: float, low: float, high: float) -> tuple[float, float]:
+def constrain_to_unit_interval(value: float, low: float, high: float) -> tuple[float, float]:
     """Return the interval of a value in [0, 1] with ends in [0, 1].
 
     Where value ∓ h leaves [0, 1], the ends are logit⁻¹(logit(value) ∓ h/(value (1 − value))).
@@ -168,7 +175,7 @@ class Interval:
 UNDEFINED = Interval(float("nan"), float("nan"), float("nan"))
 
 
-def normal_intervals(
+def compute_normal_intervals(
     estimates: Mapping[Key, Estimate], *, confidence_level: float, metrics: Sequence[Metric] = ()
 ) -> dict[Key, Interval]:
     """Return value ∓ z SE of every estimate, with SE from the influence of each user.
@@ -180,14 +187,16 @@ def normal_intervals(
     unit_metrics = {metric.label for metric in metrics if metric.value_range == (0.0, 1.0)}
     for key, result in estimates.items():
         _, metric_label, estimator_label = key
-        low, high = normal_interval(result.value, result.standard_error, confidence_level=confidence_level)
+        low, high = compute_normal_interval(
+            result.value, result.standard_error, confidence_level=confidence_level
+        )
         if metric_label in unit_metrics and not can_exceed_range(estimator_label):
-            low, high = within_unit(result.value, low, high)
+            low, high = constrain_to_unit_interval(result.value, low, high)
         intervals[key] = Interval(result.standard_error, low, high)
     return intervals
 
 
-def bootstrap_intervals(
+def compute_bootstrap_intervals(
     estimates: Mapping[Key, Estimate],
     *,
     method: IntervalMethod,
@@ -216,7 +225,7 @@ def bootstrap_intervals(
     return intervals
 
 
-def refit_intervals(
+def compute_refit_intervals(
     estimates: Mapping[Key, Estimate],
     samples: Mapping[str, Sample],
     metrics: Sequence[Metric],
@@ -264,7 +273,7 @@ def _build_interval(
     n_needed = math.ceil(2 / (1 - confidence_level) - 1e-9) - 1
     if n_resamples < n_needed:
         requirement = f"a {confidence_level * 100:.4g}% interval, which needs at least {n_needed:,}"
-        notes.append(f"{counted(n_resamples, 'resample')}: too few for {requirement}")
+        notes.append(f"{format_count(n_resamples, 'resample')}: too few for {requirement}")
     if np.isnan(low):
         notes.append(f"no {method} interval: resamples lie on one side of the estimate")
     return Interval(error, low, high, "; ".join(notes))

@@ -21,8 +21,16 @@ from ipseval.utils.checks import (
     check_positive_int,
 )
 from ipseval.utils.compute import one_blas_thread
-from ipseval.utils.ids import distinct
-from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, IntervalMethod, RngLike, readonly
+from ipseval.utils.ids import unique_keys
+from ipseval.utils.types import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    IntervalMethod,
+    RngLike,
+    as_readonly,
+)
 
 Key = tuple[str, str, str]  # (recommender, metric, estimator)
 Number = TypeVar("Number", float, FloatArray)
@@ -33,7 +41,7 @@ BLOCK_ENTRIES = 2_097_152
 DRAWS_PER_STEP = 2**16  # draws of users that one call of `bincount` counts
 
 
-def normal_interval(
+def compute_normal_interval(
     value: Number, standard_error: Number, *, confidence_level: float
 ) -> tuple[Number, Number]:
     """Return value ∓ z SE with z the (1 + confidence_level)/2 quantile of the normal; NaN where SE is NaN."""
@@ -63,7 +71,7 @@ def bca_interval(
     tails = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
     shifted_ends = bias + ndtri(tails)
     levels = ndtr(bias + shifted_ends / (1 - acceleration * shifted_ends))
-    return quantiles(defined_replicates, float(levels[0]), float(levels[1]))
+    return compute_quantiles(defined_replicates, float(levels[0]), float(levels[1]))
 
 
 def jackknife_acceleration(leave_one_out: FloatArray) -> float:
@@ -77,7 +85,7 @@ def jackknife_acceleration(leave_one_out: FloatArray) -> float:
     return float(np.sum(deviation**3) / (6 * square**1.5))
 
 
-def quantiles(replicates: FloatArray, low: float, high: float) -> tuple[float, float]:
+def compute_quantiles(replicates: FloatArray, low: float, high: float) -> tuple[float, float]:
     """Return two quantiles of the replicates that are defined; NaN without any."""
     defined_replicates = replicates[~np.isnan(replicates)]
     if not defined_replicates.size:
@@ -109,9 +117,9 @@ class Bootstrap:
         replicates = self.replicates[:, column]
         value = float(self.values[column])
         if method == "normal":
-            return normal_interval(value, self.standard_error(key), confidence_level=confidence_level)
+            return compute_normal_interval(value, self.standard_error(key), confidence_level=confidence_level)
         if method == "percentile":
-            return quantiles(replicates, (1 - confidence_level) / 2, (1 + confidence_level) / 2)
+            return compute_quantiles(replicates, (1 - confidence_level) / 2, (1 + confidence_level) / 2)
         acceleration = float(self.acceleration[column])
         # The acceleration of refits would need one fit for each user, so it is not computed.
         if np.isnan(acceleration) and not np.isnan(value):
@@ -141,7 +149,7 @@ def bootstrap(
     """
     check_positive_int("n_resamples", n_resamples)
     # Users that change an estimate only through the fitted weights are resampled too.
-    users = distinct(np.concatenate([user_sums.effects()[0] for user_sums in sums.values()]))
+    users = unique_keys(np.concatenate([user_sums.effects()[0] for user_sums in sums.values()]))
     stacked_sums = _StackedSums.from_user_sums(sums, users)
     seed = as_generator(rng).integers(2**63, size=2).tolist()
 
@@ -158,9 +166,9 @@ def bootstrap(
     accelerations = [jackknife_acceleration(leave_one_out(user_sums)) for user_sums in sums.values()]
     return Bootstrap(
         keys=tuple(sums),
-        values=readonly(np.array(values)),
-        replicates=readonly(np.concatenate(replicates)),
-        acceleration=readonly(np.array(accelerations)),
+        values=as_readonly(np.array(values)),
+        replicates=as_readonly(np.concatenate(replicates)),
+        acceleration=as_readonly(np.array(accelerations)),
     )
 
 

@@ -76,7 +76,7 @@ class RowOrders:
         return np.asarray(self.above + (self.tied + 1) / 2 - mean_rank, dtype=np.float64)
 
 
-def measures(a: RowOrders, b: RowOrders, k: Iterable[int]) -> dict[str, FloatArray]:
+def compute_agreement(a: RowOrders, b: RowOrders, k: Iterable[int]) -> dict[str, FloatArray]:
     """Return every measure of agreement for each row of two rankings, (n_rows,) each; NaN where undefined."""
     cutoffs = [check_positive_int("k", cutoff) for cutoff in k]
     n_recommenders = a.above.shape[1]

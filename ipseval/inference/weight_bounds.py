@@ -9,12 +9,12 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
-from ipseval.estimators.base import missing_method_message
-from ipseval.estimators.estimate import independent_sums
+from ipseval.estimators.base import describe_missing_method
+from ipseval.estimators.estimate import compute_independent_sums
 from ipseval.inference._linear_groups import group_estimates, list_keys, weights_or_ones
 from ipseval.inference.intervals import Key
 from ipseval.metrics import Metric
-from ipseval.utils.checks import real_number
+from ipseval.utils.checks import to_real
 from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray
 
@@ -95,8 +95,8 @@ def bounds(
 
     for model, metric, estimator in nonlinear:
         key = (model, metric.label, estimator.label)
-        value = independent_sums(samples[model], metric, estimator).value()
-        reason = missing_method_message(estimator, "linear_form") or NOT_LINEAR
+        value = compute_independent_sums(samples[model], metric, estimator).value()
+        reason = describe_missing_method(estimator, "linear_form") or NOT_LINEAR
         for factor in factors:
             bounds_by_key[key, factor] = (value, float("nan"), float("nan"), f"no bounds: {reason}")
 
@@ -108,7 +108,7 @@ def bounds(
 
 def check_factor(factor: float) -> None:
     """Raise `InputError` unless Λ is a finite number ≥ 1."""
-    if not 1 <= real_number(factor) < LARGEST_FACTOR:
+    if not 1 <= to_real(factor) < LARGEST_FACTOR:
         raise InputError(f"factor must be a finite number >= 1 (1: the weights are exact); got {factor!r}.")
 
 
@@ -163,7 +163,9 @@ def _cumulative_sums(values: FloatArray) -> FloatArray:
 BLOCK_ENTRIES = 32_768  # of contributions, 256 kB
 
 
-def required_factors(contributions: FloatArray, weights: FloatArray, target: FloatArray) -> FloatArray:
+def compute_required_factors(
+    contributions: FloatArray, weights: FloatArray, target: FloatArray
+) -> FloatArray:
     """Return the smallest Λ ≥ 1 with which w ∈ [w/Λ, Λw] bring Σwc/Σw to a target, (k,), for c (n, k).
 
     With A = Σ_{c<t} w(t − c) and B = Σ_{c>t} w(c − t), the largest Σv(c − t) in the box is ΛB − A/Λ and the

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators.sample import Extent
+from ipseval.estimators.sample import SampleSize
 from ipseval.inference._pareto_tail import pareto_k
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
@@ -100,7 +100,7 @@ class WeightDiagnostics:
 
 
 @dataclass(frozen=True)
-class Weighed:
+class WeightMoments:
     """Σv/m, Σ(v/m)² and log m, m = max v, of weights v: v² may exceed the range of floats."""
 
     total: float
@@ -108,7 +108,7 @@ class Weighed:
     log_largest: float
 
     @classmethod
-    def of(cls, weights: FloatArray) -> Weighed:
+    def of(cls, weights: FloatArray) -> WeightMoments:
         """Return the sums of weights > 0."""
         largest = float(weights.max())
         scaled = weights / largest
@@ -117,7 +117,7 @@ class Weighed:
         return cls(total, squares, math.log(largest))
 
     @classmethod
-    def of_logs(cls, logs: FloatArray) -> Weighed:
+    def of_logs(cls, logs: FloatArray) -> WeightMoments:
         """Return the sums of weights that are passed as their logarithms."""
         log_largest = float(logs.max())
         moments = cls.of(np.exp(logs - log_largest))
@@ -133,12 +133,12 @@ class Weighed:
         """Largest v over Σv."""
         return 1 / self.total
 
-    def merge(self, moments: Weighed) -> Weighed:
+    def merge(self, moments: WeightMoments) -> WeightMoments:
         """Return the sums over the weights of `self` and of `moments`."""
         log_largest = max(self.log_largest, moments.log_largest)
         scale = math.exp(self.log_largest - log_largest)
         second_scale = math.exp(moments.log_largest - log_largest)
-        return Weighed(
+        return WeightMoments(
             total=self.total * scale + moments.total * second_scale,
             squares=self.squares * scale**2 + moments.squares * second_scale**2,
             log_largest=log_largest,
@@ -149,15 +149,15 @@ class Weighed:
 class WeightSums:
     """The sums of the weights of an estimator, and of its weights with equal propensities."""
 
-    moments: Weighed
-    equal_moments: Weighed
+    moments: WeightMoments
+    equal_moments: WeightMoments
 
     @classmethod
     def of(cls, estimator: Estimator, sample: Sample, equal: Sample) -> WeightSums:
         """Return the sums over positives; `equal` is the sample with equal propensities."""
         weights = estimator.positive_weights(sample)
         equal_weights = estimator.positive_weights(equal)
-        return cls(Weighed.of(weights), Weighed.of(equal_weights))
+        return cls(WeightMoments.of(weights), WeightMoments.of(equal_weights))
 
     @classmethod
     def of_products(
@@ -168,7 +168,7 @@ class WeightSums:
         equal_logs = estimator.log_products(equal, metric)
         if logs is None or equal_logs is None:
             return None
-        return cls(Weighed.of_logs(logs), Weighed.of_logs(equal_logs))
+        return cls(WeightMoments.of_logs(logs), WeightMoments.of_logs(equal_logs))
 
     def merge(self, sums: WeightSums) -> WeightSums:
         """Return the sums over the positives of `self` and of `sums`."""
@@ -178,7 +178,7 @@ class WeightSums:
         )
 
 
-def weight_flag(sums: WeightSums, n: int, unit: str = "positive") -> str:
+def format_weight_flag(sums: WeightSums, n: int, unit: str = "positive") -> str:
     """Return the reason why estimates with such weights of `n` positives, or users, are unreliable, or ""."""
     return _format_flag(
         ess=sums.moments.ess,
@@ -215,7 +215,7 @@ def _format_sample_size(ess: float, equal_ess: float, n_units: int) -> str:
 class WeightTotals:
     """The sums of the weights 1/P, or 1, of positives from which `WeightDiagnostics` are computed."""
 
-    moments: Weighed  # over positives
+    moments: WeightMoments  # over positives
     item_weights: FloatArray  # (n_items,), Σw of each item
     weighted: bool  # False: all weights are 1
     clipped_weight: float = 0.0  # weight that clipping removed
@@ -229,10 +229,10 @@ class WeightTotals:
         if not weighted:
             n_positives = float(len(ranked))
             item_counts = np.bincount(ranked.item, minlength=n_items).astype(np.float64)
-            return cls(Weighed(n_positives, n_positives, 0.0), item_counts, weighted)
+            return cls(WeightMoments(n_positives, n_positives, 0.0), item_counts, weighted)
 
         item_weights = np.bincount(ranked.item, sample.weights, minlength=n_items).astype(np.float64)
-        totals = cls(Weighed.of(sample.weights), item_weights, weighted)
+        totals = cls(WeightMoments.of(sample.weights), item_weights, weighted)
         if propensity is None or propensity.unclipped is None:
             return totals
         clipped_weight, unclipped_weight = propensity.cut_weight(ranked.user, ranked.item)
@@ -249,7 +249,7 @@ class WeightTotals:
             unclipped_weight=self.unclipped_weight + totals.unclipped_weight,
         )
 
-    def diagnostics(self, extent: Extent, propensity: Propensity | None) -> WeightDiagnostics:
+    def diagnostics(self, extent: SampleSize, propensity: Propensity | None) -> WeightDiagnostics:
         """Return the diagnostics of all positives; `rare_share` is NaN where the propensity has no n*."""
         has_positives = self.item_weights > 0
         item_weights = self.item_weights[has_positives]
@@ -321,7 +321,7 @@ class AllWeights:
         )
 
     def diagnostics(
-        self, estimators: Sequence[Estimator], extent: Extent, propensity: Propensity | None
+        self, estimators: Sequence[Estimator], extent: SampleSize, propensity: Propensity | None
     ) -> dict[str, WeightDiagnostics]:
         """Return estimator label -> diagnostics of its weights."""
         totals_diagnostics = {
@@ -348,7 +348,7 @@ class AllWeights:
         # The rule is the rule of `WeightDiagnostics`, applied to weights of users instead of positives.
         flags = {}
         for key, sums in self.products.items():
-            flag = weight_flag(sums, n_users, "user")
+            flag = format_weight_flag(sums, n_users, "user")
             flags[key] = f"products of weights: {flag}" if flag else ""
         return flags
 
@@ -367,7 +367,7 @@ def effective_sample_size(weights: FloatArray) -> float:
     weights = as_float_vector("weights", weights)
     is_valid = np.isfinite(weights) & (weights >= 0)
     if is_valid.all() and weights.any():
-        return Weighed.of(weights).ess
+        return WeightMoments.of(weights).ess
     raise InputError("weights must be finite numbers >= 0, and one of them above 0.")
 
 
@@ -385,7 +385,7 @@ POPULARITY_COLUMNS = (
 N_GROUPS = 8
 
 
-def popularity_weights(
+def group_weights_by_popularity(
     sample: Sample, estimators: Iterable[Estimator], propensity: Propensity | None
 ) -> pd.DataFrame:
     """Return the positives in groups by the popularity of their item, with the weight of each group.

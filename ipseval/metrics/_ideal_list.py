@@ -26,7 +26,7 @@ from ipseval.metrics.base import (
 )
 from ipseval.metrics.gains import GAIN, Gain, compute_gains
 from ipseval.ranking import RankedPositives
-from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule, readonly
+from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule, as_readonly
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,7 +145,7 @@ def sort_descending(ranked: RankedPositives, values: FloatArray) -> FloatArray:
         rows = ranked.starts[users, None] + np.arange(count)
         sorted_values[rows] = np.sort(values[rows], axis=1)[:, ::-1]
     if is_cacheable:
-        ranked.derived["largest first"] = (values, readonly(sorted_values))
+        ranked.derived["largest first"] = (values, as_readonly(sorted_values))
     return sorted_values
 
 

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from ipseval.utils.types import FloatArray, IntArray, readonly
+from ipseval.utils.types import FloatArray, IntArray, as_readonly
 
 # Groups of up to this many positives use quadrature: the probability of a position is a polynomial of degree
 # g − 1 in the position, which N_NODES Gauss nodes integrate exactly together with 25 terms of 1/r.
@@ -51,11 +51,11 @@ def compute_gauss_rule(size: int, n_nodes: int) -> tuple[FloatArray, FloatArray]
     (16, True)
     """
     if size <= n_nodes:
-        return readonly(np.arange(float(size))), readonly(np.ones(size))
+        return as_readonly(np.arange(float(size))), as_readonly(np.ones(size))
     k = np.arange(1.0, n_nodes)
     off_diagonal = k / 2 * np.sqrt((float(size) ** 2 - k**2) / (4 * k**2 - 1))
     eigenvalues, eigenvectors = np.linalg.eigh(np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1))
-    return readonly(eigenvalues + (size - 1) / 2), readonly(size * eigenvectors[0] ** 2)
+    return as_readonly(eigenvalues + (size - 1) / 2), as_readonly(size * eigenvectors[0] ** 2)
 
 
 def compute_mean_reciprocal(

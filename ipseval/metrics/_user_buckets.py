@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval.ranking import RankedPositives
-from ipseval.utils.types import FloatArray, IntArray, readonly
+from ipseval.utils.types import FloatArray, IntArray, as_readonly
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def _group_users(ranked: RankedPositives) -> list[UserBucket]:
         column = np.arange(int(count.max()))
         position = np.minimum(ranked.starts[users, None] + column, len(ranked) - 1)
         rows = np.where(column < count, ranked.by_rank[position], -1)
-        buckets.append(UserBucket(readonly(users), readonly(rows)))
+        buckets.append(UserBucket(as_readonly(users), as_readonly(rows)))
     return buckets
 
 

@@ -14,7 +14,7 @@ from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_positive_int
 from ipseval.utils.public import public_class
-from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule, readonly
+from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule, as_readonly
 
 Kind = Literal["mean", "sum", "pairwise", "list"]
 MAX_CUTOFF = 10_000_000  # short lists are counted by length up to the largest cutoff
@@ -481,6 +481,6 @@ def cache_last(
     Values with and without weights are requested in turn, and share their contributions.
     """
     if ranked.derived.get("cached", (None,))[0] != key:
-        ranked.derived["cached"] = (key, readonly(compute()))
+        ranked.derived["cached"] = (key, as_readonly(compute()))
     value: FloatArray = ranked.derived["cached"][1]
     return value

@@ -16,8 +16,8 @@ from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp
 from ipseval.metrics.additive import Atop, Cg, Dcg, Hits, MeanDcg, Recall
 from ipseval.metrics.base import Metric
 from ipseval.ranking import RankedPositives
-from ipseval.utils.checks import counted, kind_of
-from ipseval.utils.registry import Registry, from_outside, lookup
+from ipseval.utils.checks import describe_type, format_count
+from ipseval.utils.registry import Registry, is_external, look_up
 
 # The registry table: a metric needs its class, its test and a row here.
 METRIC_CLASSES: tuple[type[Metric], ...] = (
@@ -54,7 +54,9 @@ _LABEL = re.compile(
 def _check_metric_class(name: str, entry: Any) -> type[Metric]:
     """Return the class that is registered by the given name; raise if it cannot be used as a metric."""
     if not (isinstance(entry, type) and issubclass(entry, Metric)):
-        raise InputError(f"a metric is a class derived from ipseval.metrics.Metric; got {kind_of(entry)}.")
+        raise InputError(
+            f"a metric is a class derived from ipseval.metrics.Metric; got {describe_type(entry)}."
+        )
     missing = [attribute for attribute in ("name", "kind", "definition") if not hasattr(entry, attribute)]
     missing += sorted(getattr(entry, "__abstractmethods__", ()))
     if missing:
@@ -135,7 +137,7 @@ def _split_arguments(label: str, text: str, metric_class: type[Metric]) -> dict[
             if position >= len(names):
                 limit = "no parameter"
                 if names:
-                    limit = counted(len(names), "parameter")
+                    limit = format_count(len(names), "parameter")
                 raise InputError(f"metric {label!r}: {metric_class.name} takes {limit}.")
             name = names[position]
         name = name.strip()
@@ -151,7 +153,7 @@ def _parse_arguments(label: str, arguments: dict[str, str], metric_class: type[M
     for name, text in arguments.items():
         if not metric_class.parameters:
             raise InputError(f"metric {label!r}: {metric_class.name} takes no parameter.")
-        parameter = lookup(metric_class.parameters, name, f"parameter of {metric_class.name}:")
+        parameter = look_up(metric_class.parameters, name, f"parameter of {metric_class.name}:")
         try:
             values[name] = parameter.parse(text)
         except InputError as error:
@@ -173,7 +175,7 @@ def check_weight_invariance(metric: Metric) -> Metric:
 
     A value that grows with the weights, such as Σwc, is not an average, and `snips` of it would be wrong.
     """
-    if not from_outside(metric) or metric.corrects_sampling:
+    if not is_external(metric) or metric.corrects_sampling:
         return metric
     try:
         change = _find_change(metric)

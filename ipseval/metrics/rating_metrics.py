@@ -11,7 +11,7 @@ from ipseval.errors import InputError
 from ipseval.metrics.additive import AdditiveMetric
 from ipseval.metrics.base import Definition
 from ipseval.ranking import RankedPositives
-from ipseval.utils.registry import lookup
+from ipseval.utils.registry import look_up
 from ipseval.utils.types import FloatArray, TieRule
 
 
@@ -108,7 +108,7 @@ class Rmse(RatingMetric):
 RATING_METRICS: dict[str, type[RatingMetric]] = {"mae": Mae, "mse": Mse, "rmse": Rmse}
 
 
-def rating_metric(label: str | RatingMetric) -> RatingMetric:
+def resolve_rating_metric(label: str | RatingMetric) -> RatingMetric:
     """Return the rating metric that a label names; a RatingMetric is returned as it is.
 
     Examples
@@ -122,4 +122,4 @@ def rating_metric(label: str | RatingMetric) -> RatingMetric:
         raise InputError(
             f"a rating metric is one of {', '.join(RATING_METRICS)}; got {type(label).__name__}."
         )
-    return lookup(RATING_METRICS, label, "rating metric")()
+    return look_up(RATING_METRICS, label, "rating metric")()

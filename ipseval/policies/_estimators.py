@@ -196,7 +196,7 @@ class DoublyRobust(RewardEstimator):
 
 
 @dataclass(frozen=True)
-class SnipsShown(RewardEstimator):
+class SnipsImpressions(RewardEstimator):
     """Average a metric over the clicked pairs with self-normalised inverse propensity weights.
 
     Notes

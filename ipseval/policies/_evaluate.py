@@ -30,10 +30,10 @@ from ipseval.utils.checks import (
     check_positive_int,
     check_real,
     check_type,
-    examples,
+    format_examples,
 )
-from ipseval.utils.columns import columns_of
-from ipseval.utils.ids import places
+from ipseval.utils.columns import extract_columns
+from ipseval.utils.ids import find_positions
 from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray, RngLike
 
@@ -87,7 +87,7 @@ def build_target(
     if target.list_item is not None and (target.list_item < 0).all():
         raise InputError(
             f"policy {name!r} meets no row of the log: its lists have no item of a user at a position of the "
-            f"log (which are {examples(positions)})."
+            f"log (which are {format_examples(positions)})."
         )
     return target
 
@@ -117,9 +117,9 @@ def _build_table_target(
 
 def _build_list_target(policy: Any, log: ImpressionLog, position: IntArray, name: str) -> PolicyTarget:
     """Return the target of lists of users, after a check of their positions and items."""
-    columns = columns_of(policy, list(LISTS_COLUMNS))
-    user = places(columns["user"], log.user_ids, f"policy {name!r}: users")
-    item = places(columns["item"], log.item_ids, f"policy {name!r}: items")
+    columns = extract_columns(policy, list(LISTS_COLUMNS))
+    user = find_positions(columns["user"], log.user_ids, f"policy {name!r}: users")
+    item = find_positions(columns["item"], log.item_ids, f"policy {name!r}: items")
     all_lists = pd.DataFrame({"user": user, "position": columns["position"], "item": item})
     lists = all_lists[user >= 0]
     if lists[["user", "position"]].duplicated().any() or columns["position"].dtype.kind not in "iu":

@@ -12,9 +12,9 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation, evaluate
-from ipseval.evaluation.request import fitted_propensity, requested_estimators
+from ipseval.evaluation.request import resolve_estimators, resolve_propensity
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import resolve_metrics
 from ipseval.policies._estimators import DM, DR, MetricRewards, RewardData
 from ipseval.policies.rewards import FittedRewards, Rewards
 from ipseval.propensity import Propensity, PropensityModel
@@ -95,11 +95,11 @@ def evaluate_rewards(
     .. [1] Dudík, Langford & Li, Doubly robust policy evaluation and learning, ICML 2011, arXiv:1103.4601
     """
     check_type("rewards", rewards, Rewards, " Pass ipseval.policies.rewards.Rewards(log).")
-    exposure_propensity = fitted_propensity(propensity, lambda model: model.fit(split.train))
+    exposure_propensity = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if estimators is None:
         estimators = [DM if exposure_propensity is None else DR]
-    metric_objects = requested_metrics(metrics)
-    estimator_objects = requested_estimators(estimators, exposure_propensity)
+    metric_objects = resolve_metrics(metrics)
+    estimator_objects = resolve_estimators(estimators, exposure_propensity)
     is_probability = exposure_propensity is not None and exposure_propensity.is_probability
     for estimator in estimator_objects:
         for metric in metric_objects:

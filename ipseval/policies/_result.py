@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from ipseval.data import ImpressionLog
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators.labels import IPS, SNIPS
-from ipseval.inference.comparisons import adjust, pairs_of
+from ipseval.inference.comparisons import adjust_p_values, list_pairs
 from ipseval.policies._click_rates import count_interval, difference_interval
 from ipseval.policies._estimators import DM, DR
 from ipseval.reporting import Tables
@@ -288,7 +288,7 @@ class PolicyEvaluation(Result):
            doi:10.1145/3640457.3688162
         """
         rows = []
-        for policy, other_policy in pairs_of(list(self.weights), reference, "policy"):
+        for policy, other_policy in list_pairs(list(self.weights), reference, "policy"):
             for estimator, difference in self._subtract_values(policy, other_policy).items():
                 z = float("nan")
                 if difference.standard_error > 0:
@@ -350,7 +350,7 @@ def _describe_verdict(evaluation: PolicyEvaluation, policies: list[str], record:
     has_first = (tests["policy"] == first) | (tests["reference"] == first)
     tests = tests[(tests["estimator"] == record) & has_first]
     opponents = np.where(tests["policy"] == first, tests["reference"], tests["policy"])
-    p_values = pd.Series(adjust(tests, "holm", ["estimator"]), index=opponents)
+    p_values = pd.Series(adjust_p_values(tests, "holm", ["estimator"]), index=opponents)
     significant = [policy for policy in later_policies if p_values[policy] < LEVEL]
     not_significant = [policy for policy in later_policies if policy not in significant]
 

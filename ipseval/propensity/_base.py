@@ -13,18 +13,18 @@ from ipseval.data.interactions import Interactions, check_codes, check_interacti
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.errors import DataWarning, PropensityError
 from ipseval.propensity.fit_error import FitError
-from ipseval.propensity.steps import GammaChain, PropensityTransform
+from ipseval.propensity.steps import GammaPath, PropensityTransform
 from ipseval.utils.checks import (
     as_float_vector,
     check_bool,
     check_choice,
     check_fraction,
     check_real,
-    examples,
+    format_examples,
     warn_user,
 )
 from ipseval.utils.public import public_class
-from ipseval.utils.types import AnyArray, FloatArray, HasIds, IntArray, freeze, readonly
+from ipseval.utils.types import AnyArray, FloatArray, HasIds, IntArray, as_readonly, freeze
 
 # Squares of weights enter standard errors and effective sample sizes. Within these limits they neither
 # overflow nor become 0, with gains between 1e-50 and 1e50 (`ipseval.metrics`) included.
@@ -220,7 +220,7 @@ class Propensity:
         freeze(self, "item", "pair", "pair_key", "popularity", "item_ids", "user_ids")
         if self.rank_one is not None:
             user_factor, item_factor = self.rank_one
-            object.__setattr__(self, "rank_one", (readonly(user_factor), readonly(item_factor)))
+            object.__setattr__(self, "rank_one", (as_readonly(user_factor), as_readonly(item_factor)))
 
     def _check_fields(self) -> None:
         """Raise unless vectors have one entry per item, exponents are numbers and `pair` has its keys."""
@@ -428,7 +428,7 @@ class Propensity:
             unclipped = self.unclipped.held_out(test_fraction=rho, counted_on=counted_on)
         return self._apply_step(step, f"held out by a split of {rho:g}", unclipped=unclipped)
 
-    def gamma_chain(self) -> GammaChain:
+    def gamma_chain(self) -> GammaPath:
         """Return the power law and its later transforms as functions of γ.
 
         Returns
@@ -446,7 +446,7 @@ class Propensity:
                 "sensitivity to γ needs a power-law propensity, P_i ∝ (n*_i)^((γ+1)/2); this one is "
                 f"{self.model}. Evaluate with propensity=PowerLawPropensity(gamma=…)."
             )
-        return GammaChain.from_popularity(self.popularity, self.steps)
+        return GammaPath.from_popularity(self.popularity, self.steps)
 
     def _apply_step(
         self, step: PropensityTransform, description: str, *, unclipped: Propensity | None
@@ -474,8 +474,8 @@ def _check_equal_ids(noun: str, propensity_ids: AnyArray | None, split_ids: AnyA
     if propensity_ids is None or np.array_equal(propensity_ids, split_ids):
         return
     raise PropensityError(
-        f"the propensity is for other {noun}, or the same in another order ({examples(propensity_ids)}), "
-        f"than the split has ({examples(split_ids)}); fit it to the training part of this split."
+        f"the propensity is for other {noun}, or the same in another order ({format_examples(propensity_ids)}), "
+        f"than the split has ({format_examples(split_ids)}); fit it to the training part of this split."
     )
 
 

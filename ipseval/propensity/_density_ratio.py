@@ -31,9 +31,9 @@ from ipseval.propensity.cross_fitted_odds import (
 )
 from ipseval.propensity.fit_error import FitError
 from ipseval.utils.checks import as_generator, check_fraction, check_positive_int, warn_user
-from ipseval.utils.ids import among, distinct
+from ipseval.utils.ids import is_member, unique_keys
 from ipseval.utils.public import public_class
-from ipseval.utils.types import BoolArray, FloatArray, IntArray, RngLike, readonly
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, RngLike, as_readonly
 
 # Without held-out positives, this share of the training positives is set aside, this number of times.
 SET_ASIDE_FRACTION = 0.2
@@ -236,14 +236,14 @@ class DensityRatioPropensity:
                 f"there are {len(random)} random-exposure positives outside the training log and "
                 f"{len(biased)} held-out positives to learn from; both are needed."
             )
-        users = distinct(biased.user)
+        users = unique_keys(biased.user)
         n_uniform = self.n_uniform
         if self.biased is None:
             n_uniform = int(np.ceil(self.n_uniform / N_SET_ASIDE))  # the draws of all splits together
         n_uniform = max(1, min(n_uniform, MAX_UNIFORM // users.size))
         uniform_user = np.repeat(users, n_uniform)
         uniform_item = rng.integers(train.n_items, size=uniform_user.size)
-        is_new = ~among(uniform_user * np.int64(train.n_items) + uniform_item, train.pair_key)
+        is_new = ~is_member(uniform_user * np.int64(train.n_items) + uniform_item, train.pair_key)
         sizes = (len(biased), len(random), int(is_new.sum()))
         return PairSample(
             user=np.concatenate([biased.user, random.user, uniform_user[is_new]]),
@@ -399,15 +399,15 @@ def _describe_fit(
     return DensityRatioFit(
         strength=float(np.mean([model.strength for model in slopes])),
         ridge=float(np.exp(problem.ridge_weights @ np.log(RIDGES))),
-        slope=readonly(np.mean([model.slope for model in slopes], axis=0)),
+        slope=as_readonly(np.mean([model.slope for model in slopes], axis=0)),
         feature_names=feature_names,
         # Distinct pairs, because several splits may set the same pair aside.
-        n_random=distinct(pair_key[is_random]).size,
-        n_biased=distinct(pair_key[is_biased]).size,
+        n_random=unique_keys(pair_key[is_random]).size,
+        n_biased=unique_keys(pair_key[is_biased]).size,
         n_users=sample.select_users(BIASED).size,
         n_random_users=sample.select_users(RANDOM).size,
         n_dropped=n_dropped,
-        n_limited=distinct(pair_key[is_biased & is_limited]).size,
+        n_limited=unique_keys(pair_key[is_biased & is_limited]).size,
         calibration_gap=_compute_calibration_gap(log_odds, is_random, weight),
         auc=compute_weighted_auc(log_odds, is_random, weight, problem.fold[0, user]),
         ess_share=float(corrected_ess * (weight[is_biased] ** 2).sum()),
@@ -432,7 +432,7 @@ def compute_weighted_auc(
     """Return P(a positive scores above a negative of its fold), weighted, ties half; NaN without pairs."""
     pair_wins = 0.0
     n_pairs = 0.0
-    for number in distinct(fold):
+    for number in unique_keys(fold):
         rows = fold == number
         levels = np.unique(score[rows], return_inverse=True)[1]
         positive_weight = np.bincount(levels, (weight * is_positive)[rows])

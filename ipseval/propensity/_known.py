@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval.data.interactions import Interactions, encode
+from ipseval.data.interactions import Interactions, encode_in_universe
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, check_range
-from ipseval.utils.checks import as_float_vector, check_bool, check_choice, kind_of
+from ipseval.utils.checks import as_float_vector, check_bool, check_choice, describe_type
 from ipseval.utils.columns import as_frame
-from ipseval.utils.ids import by_label
+from ipseval.utils.ids import align_labels
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, FloatArray, HasIds, assign
 
@@ -136,7 +136,7 @@ class KnownPropensity:
         item_factor = self._align_items(train.item_ids)
         if self.user is None:
             return self._build("known per item", train, item=item_factor)
-        aligned_user: Any = by_label(self.user, train.user_ids, "user")
+        aligned_user: Any = align_labels(self.user, train.user_ids, "user")
         user_factor = as_float_vector("user", aligned_user, size=int(train.user_ids.size))
         factors = (user_factor, item_factor)
         return self._build("known factors", train, rank_one=factors, user_ids=train.user_ids)
@@ -174,9 +174,11 @@ class KnownPropensity:
         """Return P_i in the order of `item_ids`, NaN where a frame has no row."""
         table = as_frame(self.item)
         if table is None:
-            aligned_item: Any = by_label(self.item, item_ids, "item")  # as_float_vector checks the values
+            aligned_item: Any = align_labels(self.item, item_ids, "item")  # as_float_vector checks the values
             return as_float_vector("item", aligned_item, size=int(item_ids.size))
-        codes, _ = encode(table["item"].to_numpy(), item_ids, "column 'item' of the propensity frame")
+        codes, _ = encode_in_universe(
+            table["item"].to_numpy(), item_ids, "column 'item' of the propensity frame"
+        )
         n_repeated = codes.size - np.unique(codes).size
         if n_repeated:
             raise PropensityError(f"the propensity frame has {n_repeated} rows that repeat an item.")
@@ -204,7 +206,7 @@ def _require_columns(table: Any, names: tuple[str, ...]) -> Any:
     for name in names:
         if name in columns:
             continue
-        description = kind_of(table)
+        description = describe_type(table)
         if columns:
             description = f"columns {', '.join(map(str, columns))}"
         raise PropensityError(

@@ -26,7 +26,7 @@ from ipseval.propensity._gamma import (
 )
 from ipseval.propensity._recommendations import count_recommendations
 from ipseval.propensity.steps import PropensityTransform
-from ipseval.utils.checks import check_choice, check_counts, check_real, real_number, warn_user
+from ipseval.utils.checks import check_choice, check_counts, check_real, to_real, warn_user
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray
 
@@ -112,7 +112,7 @@ class PowerLawPropensity:
         if n_sources:
             raise InputError("recommendations= and exposure= are read with gamma='fit' only.")
         exponent = self.gamma if self.gamma is not None else self.eta
-        if not isinstance(exponent, GammaFit) and not np.isfinite(real_number(exponent)):
+        if not isinstance(exponent, GammaFit) and not np.isfinite(to_real(exponent)):
             raise InputError(
                 f"gamma must be 'fit', a GammaFit or, like eta, finite numbers; got {exponent!r}."
             )
@@ -120,7 +120,7 @@ class PowerLawPropensity:
     def _check_scale(self) -> None:
         if isinstance(self.scale, str):
             check_choice("scale", self.scale, ("max", "calibrated"))
-        elif self.scale is not None and not 0 < real_number(self.scale) < np.inf:
+        elif self.scale is not None and not 0 < to_real(self.scale) < np.inf:
             raise InputError(
                 f"scale must be None, 'max' or 'calibrated', or a number > 0; got {self.scale!r}."
             )

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.utils.checks import as_generator, check_positive_int, kind_of
+from ipseval.utils.checks import as_generator, check_positive_int, describe_type
 from ipseval.utils.columns import as_frame
-from ipseval.utils.ids import distinct, same_ids
+from ipseval.utils.ids import same_ids, unique_keys
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, HasIds, IntArray, RngLike
 
@@ -37,7 +37,7 @@ def build_list_matrix(lists: AnyArray, n_items: int) -> sparse.csr_array:
 
 def _build_matrix(rows: IntArray, items: IntArray, n_lists: int, n_items: int) -> sparse.csr_array:
     """Return an (n_lists, n_items) matrix with 1 for each entry, or raise for repeated items."""
-    n_repeated = rows.size - distinct(rows * np.int64(n_items) + items).size
+    n_repeated = rows.size - unique_keys(rows * np.int64(n_items) + items).size
     if n_repeated:
         raise InputError(f"{n_repeated} entries repeat an item of the same list; each may occur once.")
     return sparse.csr_array((np.ones(rows.size), (rows, items)), shape=(n_lists, n_items))
@@ -93,7 +93,7 @@ def count_recommendations(
     if frame is not None and {"user", "item"} <= set(frame.columns):
         return _count_frame(frame, train, k)
     raise InputError(
-        f"recommendations is {kind_of(lists)}; expected lists: an integer array, or a frame with user, item "
+        f"recommendations is {describe_type(lists)}; expected lists: an integer array, or a frame with user, item "
         f"and rank. Of a scorer {SCORES_ADVICE}"
     )
 

@@ -14,8 +14,8 @@ from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity.fit_error import to_finite_table
 from ipseval.utils.compute import one_blas_thread
-from ipseval.utils.ids import distinct
-from ipseval.utils.types import BoolArray, FloatArray, IntArray, readonly
+from ipseval.utils.ids import unique_keys
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, as_readonly
 
 Features = Callable[[Interactions, IntArray, IntArray], FloatArray]
 
@@ -92,7 +92,7 @@ class PairSample(NamedTuple):
 
     def select_users(self, kind: int) -> IntArray:
         """Return the users with pairs of a kind, ascending."""
-        return distinct(self.user[self.kind == kind])
+        return unique_keys(self.user[self.kind == kind])
 
     @classmethod
     def concatenate(cls, samples: Sequence[PairSample]) -> PairSample:
@@ -421,11 +421,11 @@ class RatioProblem:
         odds = CrossFittedOdds(
             features=self.features,
             fold=self.fold,
-            slope=readonly(slope),
-            limit=readonly(limit),
-            level=readonly(level),
-            limit_gradient=readonly(limit_gradient),
-            level_gradient=readonly(level_gradient),
+            slope=as_readonly(slope),
+            limit=as_readonly(limit),
+            level=as_readonly(level),
+            limit_gradient=as_readonly(limit_gradient),
+            level_gradient=as_readonly(level_gradient),
         )
         return odds, models
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_callable, check_finite, refuse_masked
 from ipseval.utils.public import public_class
-from ipseval.utils.types import FloatArray, IntArray, readonly
+from ipseval.utils.types import FloatArray, IntArray, as_readonly
 
 
 @public_class
@@ -54,7 +54,7 @@ class FitError:
 
     def __post_init__(self) -> None:
         check_callable("change", self.change)
-        object.__setattr__(self, "users", readonly(to_finite_table("users", self.users)))
+        object.__setattr__(self, "users", as_readonly(to_finite_table("users", self.users)))
 
     def __repr__(self) -> str:
         n_users = int(self.users.any(axis=1).sum())

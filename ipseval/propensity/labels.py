@@ -14,7 +14,7 @@ from ipseval.propensity._exposure import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity.impressions import ImpressionPropensity, LoggedPropensity
-from ipseval.utils.checks import kind_of
+from ipseval.utils.checks import describe_type
 from ipseval.utils.public import public_function
 from ipseval.utils.registry import Registry
 
@@ -23,7 +23,7 @@ def _check_model_class(name: str, candidate: Any) -> type[Any]:
     """Return a class that can be registered as a propensity model under a name that labels can contain."""
     if not (isinstance(candidate, type) and callable(getattr(candidate, "fit", None))):
         raise InputError(
-            f"a propensity model is a class with fit(train) -> Propensity; got {kind_of(candidate)}."
+            f"a propensity model is a class with fit(train) -> Propensity; got {describe_type(candidate)}."
         )
     if re.fullmatch(r"[\w-]+", name) is None:
         raise InputError(f"the name of a propensity model has letters, digits and hyphens; got {name!r}.")

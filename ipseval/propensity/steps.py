@@ -70,7 +70,7 @@ TRANSFORMS: dict[str, Callable[..., ValuesAndSlopes]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class GammaChain:
+class GammaPath:
     """A power law and its later transforms, for each distinct popularity, as functions of γ."""
 
     level: FloatArray  # (n_levels,) the distinct n* > 0, ascending
@@ -79,7 +79,7 @@ class GammaChain:
     steps: tuple[PropensityTransform, ...]  # the transforms after the power law
 
     @classmethod
-    def from_popularity(cls, popularity: FloatArray, steps: tuple[PropensityTransform, ...]) -> GammaChain:
+    def from_popularity(cls, popularity: FloatArray, steps: tuple[PropensityTransform, ...]) -> GammaPath:
         """Return the chain for the n* of all items; the first step is the power law."""
         seen = popularity > 0
         levels, level_codes = np.unique(popularity[seen], return_inverse=True)

@@ -29,7 +29,7 @@ import numpy as np
 
 from ipseval.errors import InputError
 from ipseval.ranking.kernels.blocks import Batch, Block, CountingWorker, Tile, as_frozen
-from ipseval.utils.types import AnyArray, FloatArray, IntArray, readonly
+from ipseval.utils.types import AnyArray, FloatArray, IntArray, as_readonly
 
 SINGLE_LIMIT = 1e37  # bound on |score| up to which single precision cannot overflow in between
 DOUBLE_LIMIT = 1e300
@@ -95,8 +95,8 @@ class Factors:
         return cls(
             user=user,
             item=item,
-            bias=readonly(item_bias),
-            fast_item=readonly(fast_item),
+            bias=as_readonly(item_bias),
+            fast_item=as_readonly(fast_item),
             user_norm=user_norm,
             item_norms=item_norms,
             bias_size=bias_size,
@@ -133,7 +133,7 @@ class Factors:
         """Return the factors of the given items only."""
         bias = self.bias
         if bias.size:
-            bias = readonly(bias[items])
+            bias = as_readonly(bias[items])
         return replace(
             self,
             item=as_frozen(self.item[items]),
@@ -189,7 +189,9 @@ class Factors:
         """Add to the counts, by exact scores, pairs of a positive and an item that is close to it."""
         row = np.repeat(np.arange(block.start.size - 1), np.diff(block.start))
         score = np.empty(item.size)
-        kernels.pair_scores(block.user, self.item, self.bias, readonly(row[positive]), readonly(item), score)
+        kernels.pair_scores(
+            block.user, self.item, self.bias, as_readonly(row[positive]), as_readonly(item), score
+        )
         positive_score = block.exact[positive]
         block.n_above[:] += np.bincount(positive[score > positive_score], minlength=row.size)
         block.n_tied[:] += np.bincount(positive[score == positive_score], minlength=row.size)
@@ -221,11 +223,11 @@ class Factors:
             reach_counts = np.zeros(positive.size, dtype=np.int64)
             # Arrays are read-only as for stored scores: Numba compiles the kernel for these types anyway.
             kernels.count_score_block(
-                readonly(scores),
-                readonly(start),
+                as_readonly(scores),
+                as_readonly(start),
                 block.exact[positive],
-                readonly(tile_excluded_start),
-                readonly(excluded_items[is_in_tile]),
+                as_readonly(tile_excluded_start),
+                as_readonly(excluded_items[is_in_tile]),
                 above_counts,
                 reach_counts,
             )
@@ -251,7 +253,7 @@ class Factors:
     def scores(self, user: IntArray, item: IntArray, kernels: ModuleType) -> FloatArray:
         """Return the exact scores of pairs, (n,)."""
         score = np.empty(user.size)
-        kernels.pair_scores(self.user, self.item, self.bias, readonly(user), readonly(item), score)
+        kernels.pair_scores(self.user, self.item, self.bias, as_readonly(user), as_readonly(item), score)
         return score
 
     def block(self, batch: Batch, exact: FloatArray) -> Block:

@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 
 from ipseval.data.reading import Lists
-from ipseval.data.reading.column_names import choose
+from ipseval.data.reading.column_names import match_columns
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._types import AnyModel
-from ipseval.utils.checks import kind_of
+from ipseval.utils.checks import describe_type
 from ipseval.utils.columns import frame_columns
 from ipseval.utils.types import AnyArray
 
@@ -51,7 +51,7 @@ def _has_list_columns(model: object) -> bool:
     columns = sorted(frame_columns(model), key=str)
     if {"user", "item"} <= set(columns) or not 3 <= len(columns) <= MOST_COLUMNS:
         return False
-    roles = choose(columns, {}, ("user", "item", "rank", "score")).columns
+    roles = match_columns(columns, {}, ("user", "item", "rank", "score")).columns
     return {"user", "item"} <= set(roles) and bool({"rank", "score"} & set(roles))
 
 
@@ -65,7 +65,7 @@ def _convert_mapping(model: Mapping[Hashable, object], name: str) -> Lists:
     value = next(iter(model.values()))
     if isinstance(value, (str, bytes)) or not isinstance(value, (Mapping, Sequence, np.ndarray)):
         raise InputError(
-            f"{name} must map users to recommendation lists; got {kind_of(value)} for the first user. Pass "
+            f"{name} must map users to recommendation lists; got {describe_type(value)} for the first user. Pass "
             '{user: [item, …]}, best first, or {user: {item: score}}; models are {"name": {user: …}}.'
         )
     return Lists(model)
@@ -76,7 +76,7 @@ def _convert_rows(model: list[AnyModel], split: Split, name: str) -> Lists | Any
     if not model or not all(isinstance(row, (list, tuple, np.ndarray)) for row in model):
         description = "an empty list"
         if model:
-            description = f"a list with {kind_of(model[0])}"
+            description = f"a list with {describe_type(model[0])}"
         raise InputError(
             f"{name} must be scores or recommendation lists; got {description}. Pass {{user: [item, …]}}, or "
             "one list of item ids for each user in the order of split.user_ids."

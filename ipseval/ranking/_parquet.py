@@ -12,7 +12,7 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.ranking._types import Untyped
-from ipseval.utils.artefacts import check_is_file, check_members, reading, writing
+from ipseval.utils.artefacts import check_is_file, check_members, open_atomically, reading
 from ipseval.utils.codec import read as decode
 from ipseval.utils.codec import write as encode
 from ipseval.utils.types import AnyArray
@@ -38,7 +38,7 @@ def write(path: str | PathLike[str], fields: Fields) -> None:
     header = io.BytesIO()
     encode(header, {"columns": list(columns), "n_rows": len(fields["user"]), "fields": metadata})
     table = pyarrow.table(columns).replace_schema_metadata({HEADER: header.getvalue()})
-    with writing(path) as stream:
+    with open_atomically(path) as stream:
         parquet.write_table(table, stream, compression="zstd", write_page_checksum=True)
 
 

@@ -13,7 +13,7 @@ from ipseval.ranking._factor_topk import collect_topk
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._scorers import AnyScorer, Scorer
 from ipseval.ranking._threads import CALL_TARGET, Resources, run_workers
-from ipseval.ranking.candidates import CandidateLists, Targets
+from ipseval.ranking.candidates import CandidateLists, HeldOutPositives
 from ipseval.ranking.kernels.blocks import Batch, Shape, as_frozen
 from ipseval.ranking.top_lists import TopKCollector
 from ipseval.utils.compute import one_blas_thread
@@ -234,7 +234,7 @@ def rank_score_blocks(
 
 def rank_in_lists(
     scorer: AnyScorer,
-    targets: Targets,
+    targets: HeldOutPositives,
     lists: CandidateLists,
     kernels: ModuleType,
     resources: Resources,

@@ -24,7 +24,7 @@ from ipseval.ranking._types import AnyModel
 from ipseval.ranking.adapters import adapt
 from ipseval.ranking.candidates import (
     CandidateLists,
-    Targets,
+    HeldOutPositives,
     as_candidates,
     is_catalogue,
     restrict_items,
@@ -36,7 +36,7 @@ from ipseval.ranking.ranked_positives import RankedPositives, with_top_lists
 from ipseval.ranking.top_lists import TopKCollector, TopListBuilder
 from ipseval.utils.checks import check_positive_int
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval.utils.ids import distinct
+from ipseval.utils.ids import unique_keys
 from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray
 
@@ -128,7 +128,7 @@ def rank_positives(
     with _annotate_errors(name):
         if isinstance(scores, RankedPositives):
             return _reuse_ranks(scores, candidates, name, k)
-        targets = Targets.from_split(split)
+        targets = HeldOutPositives.from_split(split)
         if isinstance(candidates, SampledCandidates):
             _check_can_sample(scores, name, k)
             return rank_sampled_candidates(
@@ -142,7 +142,7 @@ def rank_positives(
             targets = restrict_items(targets, allowed_items)
         builder = None
         if k:
-            builder = TopListBuilder(distinct(targets.user), split.n_users, k)
+            builder = TopListBuilder(unique_keys(targets.user), split.n_users, k)
         ranked = _rank_among_candidates(
             scores,
             split,
@@ -217,7 +217,7 @@ def top_items(
     check_positive_int("k", k)
     check_split(split)
     parts: dict[int, tuple[IntArray, IntArray, IntArray, IntArray]] = {}
-    targets = replace(Targets.from_split(split), gain=None)
+    targets = replace(HeldOutPositives.from_split(split), gain=None)
 
     def handle(user: IntArray, item: IntArray, n_above: IntArray, n_tied: IntArray) -> None:
         if not user.size:
@@ -299,7 +299,7 @@ def _reuse_ranks(ranks: RankedPositives, candidates: object, name: str, k: int) 
 def _rank_among_candidates(
     model: AnyModel,
     split: Split,
-    targets: Targets,
+    targets: HeldOutPositives,
     resources: Resources,
     *,
     lists: CandidateLists | None = None,

@@ -15,7 +15,7 @@ from ipseval.ranking._rank_counts import check_nan, to_comparable
 from ipseval.ranking._sampling import Pool, Sampling
 from ipseval.ranking._scorers import AnyScorer
 from ipseval.ranking._threads import Resources, select_kernels
-from ipseval.ranking.candidates import Targets
+from ipseval.ranking.candidates import HeldOutPositives
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.utils.checks import (
     as_float_vector,
@@ -23,7 +23,7 @@ from ipseval.utils.checks import (
     check_choice,
     check_finite,
     check_positive_int,
-    examples,
+    format_examples,
     warn_user,
 )
 from ipseval.utils.public import public_class
@@ -141,7 +141,9 @@ Draws: TypeAlias = tuple[IntArray, FloatArray | None]
 class Drawer:
     """Draw the competitors of users, each user with a separate generator."""
 
-    def __init__(self, candidates: SampledCandidates, targets: Targets, weights: FloatArray | None) -> None:
+    def __init__(
+        self, candidates: SampledCandidates, targets: HeldOutPositives, weights: FloatArray | None
+    ) -> None:
         self.candidates = candidates
         self.targets = targets
         self.weights = weights
@@ -184,7 +186,7 @@ class Drawer:
         n_needed = 1 if self.candidates.replacement else self.candidates.n_sampled
         if n_drawable < n_needed:
             raise InputError(
-                f"user {examples(self.targets.user_ids[[user]])} has {n_drawable} other candidates that can "
+                f"user {format_examples(self.targets.user_ids[[user]])} has {n_drawable} other candidates that can "
                 f"be drawn, but {n_needed} are needed; use a smaller n_sampled or replacement=True."
             )
 
@@ -357,7 +359,11 @@ class SampledCounts:
 
 
 def rank_sampled_candidates(
-    scorer: AnyScorer, split: Split, targets: Targets, candidates: SampledCandidates, resources: Resources
+    scorer: AnyScorer,
+    split: Split,
+    targets: HeldOutPositives,
+    candidates: SampledCandidates,
+    resources: Resources,
 ) -> RankedPositives:
     """Return the rank of each positive among its drawn competitors; `n_candidates` is the list's length."""
     weights = candidates.weights(split)
@@ -413,7 +419,9 @@ def _iterate_score_functions(
             yield row.__getitem__
 
 
-def _warn_about_draws(candidates: SampledCandidates, targets: Targets, weights: FloatArray | None) -> None:
+def _warn_about_draws(
+    candidates: SampledCandidates, targets: HeldOutPositives, weights: FloatArray | None
+) -> None:
     """Warn about items that are never drawn, and about pools that depend on the observed positives."""
     if weights is not None and (weights == 0).any():
         n_zero = int((weights == 0).sum())

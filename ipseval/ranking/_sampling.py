@@ -9,7 +9,7 @@ import numpy as np
 
 from ipseval.errors import InputError
 from ipseval.utils.ids import ranks_within_group
-from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze, readonly
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, as_readonly, freeze
 
 
 def count_ranked_above(group: IntArray, level: IntArray, is_counted: BoolArray) -> tuple[IntArray, IntArray]:
@@ -65,7 +65,7 @@ class Sampling:
     def __post_init__(self) -> None:
         freeze(self, *PER_POSITIVE, *PER_DRAW)
         if self.drawn is not None:
-            object.__setattr__(self, "drawn", readonly(self.drawn.astype(np.int64).reshape(-1, 2)))
+            object.__setattr__(self, "drawn", as_readonly(self.drawn.astype(np.int64).reshape(-1, 2)))
 
     def __repr__(self) -> str:
         law = "uniform" if self.uniform else "weighted"

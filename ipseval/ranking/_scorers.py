@@ -15,8 +15,8 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._types import AnyModel
-from ipseval.utils.checks import examples, kind_of, number_type, refuse_masked
-from ipseval.utils.ids import as_ids, by_label, places
+from ipseval.utils.checks import common_number_type, describe_type, format_examples, refuse_masked
+from ipseval.utils.ids import align_labels, as_ids, find_positions
 from ipseval.utils.types import AnyArray, IntArray
 
 ADAPT = (
@@ -104,16 +104,16 @@ class CallableScorer:
         except Exception as error:  # a user's function may raise anything; it is passed on
             if not isroutine(self.function):  # an object that can be called, such as a torch module
                 error.add_note(
-                    f"{self.name} is {kind_of(self.function)} and was called with an array of user "
+                    f"{self.name} is {describe_type(self.function)} and was called with an array of user "
                     f"codes. {ADAPT}"
                 )
             raise
         refuse_masked(result, self.name)
         if isinstance(result, pd.DataFrame):
             description = f"the scores that {self.name} returned"
-            frame = by_label(result, self.split.user_ids[users], description)
-            frame = by_label(frame, self.split.item_ids, description, axis=1)
-            result = frame.to_numpy(number_type(frame))
+            frame = align_labels(result, self.split.user_ids[users], description)
+            frame = align_labels(frame, self.split.item_ids, description, axis=1)
+            result = frame.to_numpy(common_number_type(frame))
         scores = np.asarray(result)
         expected = (users.size, self.split.n_items)
         if scores.shape != expected:
@@ -151,7 +151,7 @@ def as_scorer(model: AnyModel, split: Split, name: str = "the model") -> AnyScor
             "by numpy.load(path); a baseline is ipseval.baselines.ease(split.train)."
         )
     raise InputError(
-        f"{name} is {kind_of(model)}; expected an (n_users, n_items) array, DataFrame or sparse "
+        f"{name} is {describe_type(model)}; expected an (n_users, n_items) array, DataFrame or sparse "
         "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, "
         f"a top-K frame, {{user: [item, …]}}, or RankedPositives. {ADAPT}"
     )
@@ -165,7 +165,7 @@ def _make_factors(model: tuple[AnyModel, ...], split: Split, name: str) -> Facto
     for part, part_name in zip(model, part_names, strict=False):
         refuse_masked(part, f"{name}: {part_name}")
     for part, part_name, ids in zip(model, part_names, part_ids, strict=False):
-        parts.append(by_label(part, ids, f"{name}: {part_name}"))
+        parts.append(align_labels(part, ids, f"{name}: {part_name}"))
 
     user_factors = np.asarray(parts[0])
     # The item factors are not converted before this check, because that may be slow for a library's data set.
@@ -234,7 +234,7 @@ def _align_frame(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
     rows = _find_labels(frame, frame.index, split.user_ids, "row", name)
     columns = _find_labels(frame, frame.columns, split.item_ids, "column", name)
     aligned = frame.iloc[rows, columns]
-    values: AnyArray = aligned.to_numpy(number_type(aligned))
+    values: AnyArray = aligned.to_numpy(common_number_type(aligned))
     _check_numeric(values, name)
     return values
 
@@ -248,7 +248,7 @@ def _find_labels(frame: pd.DataFrame, labels: pd.Index, ids: AnyArray, axis: str
         raise InputError(f"{name}: the {axis} labels repeat; each id may occur once.{hint}")
 
     label_ids = as_ids(labels, f"{name}: {axis} labels")
-    positions = places(ids, label_ids, f"{name}: {axis}s", strict=False)
+    positions = find_positions(ids, label_ids, f"{name}: {axis}s", strict=False)
     is_missing = positions < 0
     if is_missing.any():
         hint = ""
@@ -256,6 +256,6 @@ def _find_labels(frame: pd.DataFrame, labels: pd.Index, ids: AnyArray, axis: str
             hint = LISTS
         raise InputError(
             f"{name} lacks {int(is_missing.sum())} of {ids.size} {axis} ids of the split "
-            f"({examples(ids[is_missing])}; its labels start with {examples(labels)}). {hint}{ADAPT}"
+            f"({format_examples(ids[is_missing])}; its labels start with {format_examples(labels)}). {hint}{ADAPT}"
         )
     return positions

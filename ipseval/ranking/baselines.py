@@ -25,7 +25,7 @@ from scipy.sparse.linalg import svds
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.errors import InputError
 from ipseval.utils.checks import as_generator, check_positive_int, check_real
-from ipseval.utils.checks import counted as pluralize
+from ipseval.utils.checks import format_count as pluralize
 from ipseval.utils.public import explain_missing_names, public_function
 from ipseval.utils.types import AnyArray, FloatArray, IntArray, RngLike
 

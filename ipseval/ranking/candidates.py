@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ipseval.data.interactions import Interactions, encode
+from ipseval.data.interactions import Interactions, encode_in_universe
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking._types import AnyFrame
-from ipseval.ranking.ranked_positives import MINUS_TRAINING, OWN_LIST, RankedPositives
-from ipseval.utils.checks import examples, warn_user
+from ipseval.ranking.ranked_positives import LISTS_BY_USER, MINUS_TRAINING, RankedPositives
+from ipseval.utils.checks import format_examples, warn_user
 from ipseval.utils.columns import frame_columns
-from ipseval.utils.ids import among, by_label
-from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, readonly
+from ipseval.utils.ids import align_labels, is_member
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, as_readonly
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
+class HeldOutPositives:
     """The positives to rank, sorted by user and item, and each user's excluded items."""
 
     user: IntArray
@@ -35,7 +35,7 @@ class Targets:
     n_not_candidates: int = 0
 
     @classmethod
-    def from_split(cls, split: Split) -> Targets:
+    def from_split(cls, split: Split) -> HeldOutPositives:
         """Return the test positives of a split, with the items that do not compete excluded."""
         test = split.test
         train = split.excluded
@@ -111,18 +111,18 @@ class CandidateLists:
             log = Interactions.from_frame(frame, users=split.user_ids, items=split.item_ids)
         except InputError as error:
             raise InputError(f"{name} (candidates): {error}") from None
-        log = log.select(~among(log.pair_key, split.excluded.pair_key))
+        log = log.select(~is_member(log.pair_key, split.excluded.pair_key))
         if not len(log):
             raise InputError(f"{name}: every candidate is a training item of its user.")
         order = np.argsort(log.pair_key)
         start = np.concatenate([[0], np.cumsum(log.activity)])
-        return cls(readonly(start), readonly(log.item[order]))
+        return cls(as_readonly(start), as_readonly(log.item[order]))
 
     def contains(self, user: IntArray, item: IntArray, n_items: int) -> BoolArray:
         """Return whether each pair is a candidate."""
         list_user = np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
         list_key = list_user * np.int64(n_items) + self.item
-        is_candidate: BoolArray = among(user * np.int64(n_items) + item, list_key)
+        is_candidate: BoolArray = is_member(user * np.int64(n_items) + item, list_key)
         return is_candidate
 
 
@@ -164,7 +164,7 @@ def _item_codes(candidates: Any, split: Split) -> IntArray:
     else:
         if values.dtype.kind in "US":
             values = values.astype(object)
-        codes = np.unique(encode(values, split.item_ids, "candidates")[0])
+        codes = np.unique(encode_in_universe(values, split.item_ids, "candidates")[0])
     if not codes.size:
         raise InputError("candidates is empty; at least one item must compete.")
     return codes
@@ -172,7 +172,7 @@ def _item_codes(candidates: Any, split: Split) -> IntArray:
 
 def _align_mask(mask: Any, split: Split) -> AnyArray:
     """Return a mask in the order of `split.item_ids`; a Series is aligned by its labels."""
-    aligned = np.asarray(by_label(mask, split.item_ids, "candidates"))
+    aligned = np.asarray(align_labels(mask, split.item_ids, "candidates"))
     if aligned.dtype != bool:  # NaN for each item that is not among the labels of a Series
         n_missing = int((aligned != aligned).sum())
         raise InputError(
@@ -182,7 +182,7 @@ def _align_mask(mask: Any, split: Split) -> AnyArray:
     return aligned
 
 
-def restrict_items(targets: Targets, allowed_items: IntArray) -> Targets:
+def restrict_items(targets: HeldOutPositives, allowed_items: IntArray) -> HeldOutPositives:
     """Return the targets when only the items `allowed_items` compete, with a warning about lost positives."""
     n_users = targets.excluded_start.size - 1
     is_allowed = np.zeros(targets.item_ids.size, dtype=bool)
@@ -199,17 +199,17 @@ def restrict_items(targets: Targets, allowed_items: IntArray) -> Targets:
     )
 
 
-def restrict_lists(targets: Targets, lists: CandidateLists) -> Targets:
+def restrict_lists(targets: HeldOutPositives, lists: CandidateLists) -> HeldOutPositives:
     """Return the targets when each user has a separate list of candidates."""
     is_candidate = lists.contains(targets.user, targets.item, targets.item_ids.size)
     return replace(
         keep_candidates(targets, is_candidate, "are not among their user's candidates"),
         candidates_by_user=np.diff(lists.start),
-        candidates=f"{OWN_LIST}{targets.minus}",
+        candidates=f"{LISTS_BY_USER}{targets.minus}",
     )
 
 
-def keep_candidates(targets: Targets, is_candidate: BoolArray, reason: str) -> Targets:
+def keep_candidates(targets: HeldOutPositives, is_candidate: BoolArray, reason: str) -> HeldOutPositives:
     """Return the targets that are candidates; the number of excluded targets is reported in a warning."""
     n_excluded = int((~is_candidate).sum())
     if not n_excluded:
@@ -221,7 +221,7 @@ def keep_candidates(targets: Targets, is_candidate: BoolArray, reason: str) -> T
     first = np.flatnonzero(~is_candidate)[0]
     pair = (targets.user_ids[targets.user[first]], targets.item_ids[targets.item[first]])
     warn_user(
-        f"{n_excluded:,} of {n_targets:,} test positives {reason} (first: {examples(pair)}) and are "
+        f"{n_excluded:,} of {n_targets:,} test positives {reason} (first: {format_examples(pair)}) and are "
         "excluded, because an item that does not compete has no rank. A candidate set must not depend on "
         "which interactions were observed.",
         DataWarning,

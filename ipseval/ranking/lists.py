@@ -13,14 +13,14 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.ranking._list_forms import convert_lists
 from ipseval.ranking._types import AnyModel
-from ipseval.ranking.candidates import CandidateLists, Targets
+from ipseval.ranking.candidates import CandidateLists, HeldOutPositives
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.ranking.top_lists import TopKCollector
-from ipseval.utils.checks import counted as pluralize
-from ipseval.utils.checks import examples
+from ipseval.utils.checks import format_count as pluralize
+from ipseval.utils.checks import format_examples
 from ipseval.utils.columns import frame_columns
-from ipseval.utils.counts import Count, some
-from ipseval.utils.ids import among, ranks_within_group
+from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.ids import is_member, ranks_within_group
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 TAKES = "ipseval.Lists or read_lists"
@@ -52,7 +52,7 @@ class ListEntries:
             order=self.order[keep],
             seen=self.seen[keep],
             unknown=self.unknown,
-            counts=self.counts + some(*more_counts),
+            counts=self.counts + drop_zero_counts(*more_counts),
         )
 
 
@@ -76,7 +76,7 @@ class ListResolver:
 
         # The key of a user that is not in the split is negative, unlike all keys of excluded pairs.
         key = user * np.int64(self.split.n_items) + item
-        seen = (item >= 0) & among(key, self.split.excluded.pair_key)
+        seen = (item >= 0) & is_member(key, self.split.excluded.pair_key)
         if seen.any():
             self._drop_seen(seen, user, item, keep)
         entries = ListEntries(
@@ -137,8 +137,8 @@ class ListResolver:
             self.problems.append(
                 Problem(
                     f"{n_unknown:,} of {codes.size:,} entries have {role}s unknown to the split "
-                    f"({pluralize(unknown_ids.size, role)}: {examples(unknown_ids)}; the split has "
-                    f"{examples(self._split_ids(role))})",
+                    f"({pluralize(unknown_ids.size, role)}: {format_examples(unknown_ids)}; the split has "
+                    f"{format_examples(self._split_ids(role))})",
                     fix,
                 )
             )
@@ -161,7 +161,7 @@ class ListResolver:
             self.problems.append(
                 Problem(
                     f"{int(seen.sum()):,} of {user.size:,} entries are training items of their user (first: "
-                    f"{examples(pair)}), which are no candidates",
+                    f"{format_examples(pair)}), which are no candidates",
                     "Pass {seen=drop} to leave them out, {seen=keep} to let them keep their places",
                 )
             )
@@ -174,13 +174,13 @@ class ListResolver:
             treatment = "kept"
             n_seen = int(seen.sum())
         description = f"entries that are training items of their user, {treatment}"
-        self.counts += some(Count(description, n_seen, user.size))
+        self.counts += drop_zero_counts(Count(description, n_seen, user.size))
 
 
 def rank_lists(
     model: AnyModel,
     split: Split,
-    targets: Targets,
+    targets: HeldOutPositives,
     *,
     lists: CandidateLists | None = None,
     allowed_items: IntArray | None = None,
@@ -223,7 +223,7 @@ def rank_lists(
     return targets.ranked(n_above, n_tied, max_rank=max_rank, list_length=list_length, counted=entries.counts)
 
 
-def _find_entries(entries: ListEntries, targets: Targets, n_items: int) -> IntArray:
+def _find_entries(entries: ListEntries, targets: HeldOutPositives, n_items: int) -> IntArray:
     """Return the number of the entry of each target, −1 for a target that is in no list."""
     rows = np.flatnonzero(entries.item >= 0)
     if not rows.size:
@@ -294,7 +294,7 @@ def _drop_non_candidates(
     first = np.flatnonzero(is_outside)[0]
     pair = (split.user_ids[entries.user[first]], split.item_ids[entries.item[first]])
     problem = Problem(
-        f"{n_outside:,} entries of the lists are not candidates (first: {examples(pair)})",
+        f"{n_outside:,} entries of the lists are not candidates (first: {format_examples(pair)})",
         "Recommend among the candidates only, or pass {unknown=drop} to leave them out",
     )
     raise ProblemsError(name, [problem], TAKES)

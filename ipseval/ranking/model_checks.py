@@ -10,8 +10,8 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.utils.checks import check_models, warn_user
-from ipseval.utils.counts import Count, some
-from ipseval.utils.ids import among, same_ids
+from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.ids import is_member, same_ids
 from ipseval.utils.types import IntArray, Missing
 
 
@@ -55,7 +55,7 @@ def _has_same_positives(model_ranks: RankedPositives, first_ranks: RankedPositiv
     return bool(same_ids(model_ranks, first_ranks))
 
 
-def check_belongs(model_ranks: RankedPositives, split: Split, name: str) -> None:
+def check_ranks_of_split(model_ranks: RankedPositives, split: Split, name: str) -> None:
     """Raise `InputError` if given ranks do not rank test positives of this split."""
     if not same_ids(model_ranks, split):
         raise InputError(
@@ -64,7 +64,7 @@ def check_belongs(model_ranks: RankedPositives, split: Split, name: str) -> None
             "of the split; rank it again on this split."
         )
     keys = model_ranks.user * np.int64(split.n_items) + model_ranks.item
-    n_outside = int((~among(keys, split.test.pair_key)).sum())
+    n_outside = int((~is_member(keys, split.test.pair_key)).sum())
     if n_outside:
         raise InputError(
             f"{name!r}: {n_outside:,} of {keys.size:,} ranked positives are not in the test part of the "
@@ -149,16 +149,16 @@ def _check_coverage(counts: Mapping[str, IntArray], units: str) -> None:
         )
 
 
-def list_count(counts: IntArray, depth: int, units: str = "users") -> tuple[Count, ...]:
+def count_short_lists(counts: IntArray, depth: int, units: str = "users") -> tuple[Count, ...]:
     """Return the numbers of users without a list, and with a list shorter than `depth`."""
     n_units = int(counts.sum())
-    return some(
+    return drop_zero_counts(
         Count(f"{units} with test positives and no list, counted as misses", int(counts[0]), n_units),
         Count(f"lists shorter than {depth}, padded with misses", int(counts[1:depth].sum()), n_units),
     )
 
 
-def list_notes(
+def describe_lists(
     counts: IntArray, cutoff: int | None, *, n_left_out: int = 0, units: str = "users"
 ) -> list[str]:
     """Return the notes of an estimate about missing and short lists, from `RankedPositives.list_counts`."""

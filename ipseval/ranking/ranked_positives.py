@@ -17,7 +17,7 @@ from ipseval.utils.checks import check_finite, check_mask, check_positive_int
 from ipseval.utils.counts import Count
 from ipseval.utils.ids import grouped_order
 from ipseval.utils.public import public_class
-from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, readonly
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, as_readonly
 
 PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 PER_USER = ("candidates_by_user", "list_length", "left_out", "cluster")
@@ -26,7 +26,7 @@ ARRAY_FIELDS = PER_POSITIVE + PER_USER + ID_FIELDS
 INTEGER_FIELDS = set(PER_POSITIVE + PER_USER) - {"gain", "left_out"}
 MINUS_TRAINING = " minus the user's training items"
 ALL_ITEMS = f"all items{MINUS_TRAINING}"
-OWN_LIST = "each user's own list"
+LISTS_BY_USER = "each user's own list"
 
 
 @public_class
@@ -121,7 +121,7 @@ class RankedPositives:
             # A read-only array is shared between results; any other array is copied.
             if isinstance(values, np.ndarray) and not values.flags.writeable:
                 continue
-            array = readonly(np.array(values))
+            array = as_readonly(np.array(values))
             object.__setattr__(self, name, array)
             if name in ID_FIELDS:
                 _check_unique(name, array)
@@ -134,7 +134,7 @@ class RankedPositives:
         for field in fields(cls):
             value = values.get(field.name, field.default)
             if isinstance(value, np.ndarray):
-                value = readonly(value)
+                value = as_readonly(value)
             ranked.__dict__[field.name] = value
         return ranked
 
@@ -149,22 +149,22 @@ class RankedPositives:
         """Row of the first positive of each user, (n_users_with_positives,)."""
         if not len(self):
             return np.zeros(0, dtype=np.int64)
-        return readonly(np.append(0, np.flatnonzero(self.user[1:] != self.user[:-1]) + 1))
+        return as_readonly(np.append(0, np.flatnonzero(self.user[1:] != self.user[:-1]) + 1))
 
     @cached_property
     def counts(self) -> IntArray:
         """Number of positives of each user with at least one positive, |S*_u|."""
-        return readonly(np.diff(np.append(self.starts, len(self))))
+        return as_readonly(np.diff(np.append(self.starts, len(self))))
 
     @cached_property
     def users(self) -> IntArray:
         """Codes of the users that have positives, ascending."""
-        return readonly(self.user[self.starts])
+        return as_readonly(self.user[self.starts])
 
     @cached_property
     def segment(self) -> IntArray:
         """Position in `users` of each positive's user, (n_pos,)."""
-        return readonly(np.repeat(np.arange(self.starts.size), self.counts))
+        return as_readonly(np.repeat(np.arange(self.starts.size), self.counts))
 
     @cached_property
     def has_ties(self) -> bool:
@@ -174,7 +174,7 @@ class RankedPositives:
     @cached_property
     def by_rank(self) -> IntArray:
         """Row numbers that sort the positives by user, then from best to worst; ties by item."""
-        return readonly(grouped_order(self.segment, self.n_above))
+        return as_readonly(grouped_order(self.segment, self.n_above))
 
     @cached_property
     def derived(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, stdtrit
 
 from ipseval.estimators import Estimate, UserSums
-from ipseval.inference.comparisons import detectable
+from ipseval.inference.comparisons import compute_detectable_difference
 from ipseval.utils.types import FloatArray
 
 # Nominal power for a stated power of 80%: in simulations of many weeks, a loss of the stated size was
@@ -104,7 +104,7 @@ class Difference:
         error = self.std_error
         if not error:
             return float("nan")
-        by_student, _ = detectable(
+        by_student, _ = compute_detectable_difference(
             error * math.sqrt(n_users), n_users, 0.0, level=2 * level, power=NOMINAL_POWER
         )
         power_term = by_student - float(stdtrit(n_users - 1, 1 - level)) * error

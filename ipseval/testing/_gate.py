@@ -17,7 +17,7 @@ from ipseval.estimators import Estimate
 from ipseval.estimators.labels import resolve_estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.differences import EvaluationDiff
-from ipseval.evaluation.evaluation import find_label
+from ipseval.evaluation.evaluation import match_label
 from ipseval.evaluation.verdict import Verdict, choose_headline
 from ipseval.evaluation.verdict_text import describe_assumption
 from ipseval.metrics import metric as parse_metric
@@ -473,7 +473,7 @@ def _choose_verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Ver
     """Return the incumbent's verdict for the metric that decides."""
     verdicts = [verdict for verdict in old.verdicts if verdict.metric in new.metrics]
     if metric is not None:
-        label = find_label(metric, old.metrics, parse_metric)
+        label = match_label(metric, old.metrics, parse_metric)
         verdicts = [verdict for verdict in verdicts if verdict.metric == label]
     verdicts = [verdict for verdict in verdicts if verdict.metric not in RATING_METRICS]
     if not verdicts:
@@ -487,7 +487,7 @@ def _choose_verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Ver
 def _choose_estimator(verdict: Verdict, estimator: str | None, new: Evaluation) -> str:
     """Return the estimator that decides: weights that are known by design and sufficient, else AOA."""
     if estimator is not None:
-        return find_label(estimator, new.estimators, resolve_estimator)
+        return match_label(estimator, new.estimators, resolve_estimator)
     if _weights_decide(verdict) or not verdict.unweighted:
         return verdict.weighted
     return verdict.unweighted
@@ -547,9 +547,9 @@ def find_comparable_estimators(
     InputError
         When there is no such estimator, or data, options or the definition of the metric differ.
     """
-    metric = find_label(metric, new.metrics, parse_metric)
+    metric = match_label(metric, new.metrics, parse_metric)
     if estimator is not None:
-        labels = [find_label(estimator, new.estimators, resolve_estimator)]
+        labels = [match_label(estimator, new.estimators, resolve_estimator)]
     else:
         old_labels = _list_estimators(old, metric)
         labels = [label for label in _list_estimators(new, metric) if label in old_labels]

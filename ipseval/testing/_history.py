@@ -10,13 +10,13 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
-from ipseval.evaluation.differences import changed_between
+from ipseval.evaluation.differences import tabulate_changes
 from ipseval.reporting import Tables, load
 from ipseval.reporting.formatting import decimals, fixed, listed, signed_at
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Remark, Table
 from ipseval.testing._gate import Gate, Outcome, describe_season, format_loss, gate
-from ipseval.utils.checks import counted
+from ipseval.utils.checks import format_count
 from ipseval.utils.public import public_function
 
 KEY_FIELDS = ("candidate", "incumbent", "metric", "estimator")
@@ -63,7 +63,7 @@ class GateHistory(Result):
     @property
     def verdict(self) -> str:
         """Number of gates, names of those that were worse, suspicious or undecided, and last decision."""
-        sentences = [f"{counted(len(self.gates), 'gate')}."]
+        sentences = [f"{format_count(len(self.gates), 'gate')}."]
         for outcome, label in LISTED_OUTCOMES.items():
             names = [name for name, decision in self.gates.items() if decision.outcome == outcome]
             if names:
@@ -147,7 +147,7 @@ def _format_rows(frame: pd.DataFrame, digits: int) -> tuple[tuple[Cell, ...], ..
 def _describe_changes(new: Gate, old: Gate) -> str:
     """Return the differences between the records of two gates as text; data are given by name only."""
     changes = []
-    for change in changed_between(new.record, old.record).to_dict("records"):
+    for change in tabulate_changes(new.record, old.record).to_dict("records"):
         if change["what"] == "data_sha256":
             changes.append("data")
         else:

@@ -42,7 +42,7 @@ _TEXTS = ".json"
 Pathlike = str | os.PathLike[str]
 
 
-def writable(path: Pathlike) -> Path:
+def check_writable(path: Pathlike) -> Path:
     """Return the absolute path of a file after a check that it can be written; its folder is created.
 
     Call it before a long computation, so that the computation is not lost.
@@ -68,14 +68,14 @@ def check_is_file(path: Pathlike) -> None:
 
 
 @contextmanager
-def writing(path: Pathlike) -> Iterator[IO[bytes]]:
+def open_atomically(path: Pathlike) -> Iterator[IO[bytes]]:
     """Open a stream that replaces the file at the end of the block.
 
     An interrupted write leaves the old file unchanged.
 
     The content is written to a temporary file, flushed to the disk and renamed, which is atomic on POSIX.
     """
-    file = writable(path)
+    file = check_writable(path)
     remove_leftovers(file.parent)
     name = f"{PREFIX}{secrets.token_hex(8)}.{_host()}.{os.getpid()}.tmp"
     temporary = file.with_name(name)
@@ -95,7 +95,7 @@ def writing(path: Pathlike) -> Iterator[IO[bytes]]:
 
 def write_text(path: Pathlike, text: str) -> Path:
     """Write a text in UTF-8 atomically and return its path; lone surrogates are escaped."""
-    with writing(path) as stream:
+    with open_atomically(path) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
     return Path(path)
 

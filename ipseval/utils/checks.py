@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.errors import InputError, UnknownNameError, format_options
-from ipseval.utils.registry import lookup
+from ipseval.utils.registry import look_up
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, RngLike
 
 
-def examples(values: Iterable[object], limit: int = 3) -> str:
+def format_examples(values: Iterable[object], limit: int = 3) -> str:
     """Return the first few values as text for an error message."""
     first = list(islice(values, limit + 1))
     texts = [_represent(value) for value in first[:limit]]
@@ -34,7 +34,7 @@ def _represent(value: object) -> str:
     return repr(value)
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return the number and the noun in singular or plural."""
     if number == 1:
         return f"{number:,} {noun}"
@@ -43,18 +43,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}s"
 
 
-def article(noun: str) -> str:
+def add_article(noun: str) -> str:
     """Return the noun with "a" or "an" before it."""
     if noun.lower().startswith(("a", "e", "i", "o", "nd")):
         return f"an {noun}"
     return f"a {noun}"
 
 
-def kind_of(value: object) -> str:
+def describe_type(value: object) -> str:
     """Return the type of a value with its article, such as "a list"."""
     if value is None:
         return "None"
-    return article(type(value).__name__)
+    return add_article(type(value).__name__)
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
@@ -64,14 +64,14 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
         raise UnknownNameError(f"value for {name}:", value, known)
 
 
-def chosen(name: str, value: object, choices: Iterable[str]) -> str:
+def resolve_choice(name: str, value: object, choices: Iterable[str]) -> str:
     """Return the choice that a label stands for, in any case; raise `UnknownNameError` for another."""
-    return lookup({choice: choice for choice in choices}, value, name)
+    return look_up({choice: choice for choice in choices}, value, name)
 
 
 def check_fraction(name: str, value: float, *, low_open: bool = True, high_open: bool = True) -> float:
     """Return `value` as a float in the unit interval, or raise `InputError`."""
-    number = real_number(value)
+    number = to_real(value)
     is_inside = 0 < number < 1 or (number == 0 and not low_open) or (number == 1 and not high_open)
     if not is_inside:
         opening = "(" if low_open else "["
@@ -95,7 +95,7 @@ def _is_whole(value: Any) -> bool:
 
 def check_real(name: str, value: object, *, low: float = -math.inf, low_open: bool = True) -> float:
     """Return `value` as a finite float above `low` (or equal to it), or raise `InputError`."""
-    number = real_number(value)
+    number = to_real(value)
     is_inside = number > low or (number == low and not low_open)
     if math.isfinite(number) and is_inside:
         return number
@@ -105,7 +105,7 @@ def check_real(name: str, value: object, *, low: float = -math.inf, low_open: bo
     raise InputError(f"must be a finite number {sign} {low:g}; got {value!r:.80}.", argument=name)
 
 
-def real_number(value: object) -> float:
+def to_real(value: object) -> float:
     """Return a real number as a float, and NaN for other values."""
     other_kinds = (bool, np.complexfloating, np.timedelta64)
     if isinstance(value, other_kinds) or not isinstance(value, (int, float, np.number)):
@@ -161,7 +161,7 @@ def refuse_masked(array: Any, name: str) -> None:
         )
 
 
-def number_type(frame: pd.DataFrame) -> Any:
+def common_number_type(frame: pd.DataFrame) -> Any:
     """Return the common type of nullable or Arrow columns, which pandas would convert to objects.
 
     A missing score becomes NaN, which is refused elsewhere. None stands for columns without a common type.
@@ -184,7 +184,7 @@ def number_type(frame: pd.DataFrame) -> Any:
     return common
 
 
-def only_numbered(index: Any) -> bool:
+def has_default_index(index: Any) -> bool:
     """Return whether an index is the default of pandas for values without labels: 0, 1, 2, …."""
     return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
@@ -196,7 +196,7 @@ def check_same_labels(**values: Any) -> None:
     """
     labelled: dict[str, pd.Series] = {}
     for name, series in values.items():
-        if isinstance(series, pd.Series) and not only_numbered(series.index):
+        if isinstance(series, pd.Series) and not has_default_index(series.index):
             labelled[name] = series
     if not labelled:
         return
@@ -205,8 +205,8 @@ def check_same_labels(**values: Any) -> None:
     for name, series in labelled.items():
         if not series.index.equals(first_series.index):
             raise InputError(
-                f"{first_name} and {name} must have the same labels; got {examples(first_series.index)} and "
-                f"{examples(series.index)}. Bring them in one order: "
+                f"{first_name} and {name} must have the same labels; got {format_examples(first_series.index)} and "
+                f"{format_examples(series.index)}. Bring them in one order: "
                 f"{name}.reindex({first_name}.index, fill_value=0)."
             )
 
@@ -249,7 +249,7 @@ def check_counts(
     if ordered and isinstance(values, pd.Series) and not values.index.is_monotonic_increasing:
         raise InputError(
             f"is read by position, in the order of the ids, but its labels are not sorted "
-            f"({examples(values.index)}). Use .sort_index(), or .to_numpy() if the order is right.",
+            f"({format_examples(values.index)}). Use .sort_index(), or .to_numpy() if the order is right.",
             argument=name,
         )
     counts = as_float_vector(name, values, size=size)
@@ -322,7 +322,9 @@ def distinct_labels(values: list[Any], name: str) -> list[Any]:
 def check_models(models: Any, what: str, value: str) -> None:
     """Raise `InputError` unless `models` is a non-empty mapping with text as names."""
     if not isinstance(models, Mapping):
-        raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got {kind_of(models)}.')
+        raise InputError(
+            f'{what} must be a non-empty mapping {{"name": {value}}}; got {describe_type(models)}.'
+        )
     if not models:
         raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got an empty one.')
 
@@ -330,7 +332,7 @@ def check_models(models: Any, what: str, value: str) -> None:
     if wrong_names:
         raise InputError(
             f"{what} must have text as names; {len(wrong_names)} of {len(models)} are not "
-            f"({examples(wrong_names)})."
+            f"({format_examples(wrong_names)})."
         )
     broken_names = [ascii(name) for name in models if _has_lone_surrogate(name)]
     if broken_names:

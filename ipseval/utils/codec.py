@@ -16,11 +16,11 @@ from ipseval.errors import InputError
 from ipseval.utils.artefacts import (
     array_digest,
     check_is_file,
+    check_writable,
+    open_atomically,
     read_archive,
     reading,
-    writable,
     write_archive,
-    writing,
 )
 from ipseval.utils.types import AnyArray
 
@@ -41,10 +41,10 @@ _ArraysByDigest = dict[str, tuple[int, AnyArray]]
 
 def save(path: str | os.PathLike[str], value: Any, **about: Any) -> None:
     """Write a value and plain values `about` it to a .npz file, without pickle."""
-    writable(path)
+    check_writable(path)
     if Path(path).suffix.lower() != ".npz":
         raise InputError(f"a file of stored results must end in .npz; got {str(path)!r}.")
-    with writing(path) as stream:
+    with open_atomically(path) as stream:
         write(stream, value, **about)
 
 

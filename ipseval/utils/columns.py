@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.utils.checks import check_finite, counted, examples
-from ipseval.utils.ids import Ids, coded
+from ipseval.utils.checks import check_finite, format_count, format_examples
+from ipseval.utils.ids import Ids, encode_ids
 from ipseval.utils.types import AnyArray, BoolArray
 
 FINER = ("ps", "fs", "as")  # units of time below a nanosecond
@@ -37,22 +37,24 @@ def as_frame(values: Any) -> Any | None:
         return None
 
 
-def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
+def extract_columns(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
     table = _table(frame, names)
     return {name: _complete(table[name], name) for name in names}
 
 
-def log_columns(frame: Any, ids: list[str], numbers: list[str]) -> tuple[dict[str, Ids], dict[str, AnyArray]]:
-    """Return columns of ids as codes, and others as `columns_of` does."""
+def extract_log_columns(
+    frame: Any, ids: list[str], numbers: list[str]
+) -> tuple[dict[str, Ids], dict[str, AnyArray]]:
+    """Return columns of ids as codes, and others as `extract_columns` does."""
     table = _table(frame, [*ids, *numbers])
-    id_columns = {name: ids_of(table[name], f"column {name!r}") for name in ids}
+    id_columns = {name: encode_column(table[name], f"column {name!r}") for name in ids}
     for name, column in id_columns.items():
         _refuse_missing(column.missing, name)
     return id_columns, {name: _complete(table[name], name) for name in numbers}
 
 
-def series_of(column: Any) -> pd.Series:
+def to_pandas_series(column: Any) -> pd.Series:
     """Return a column of narwhals as one of pandas that holds the same values."""
     native = column.to_native()
     if isinstance(native, pd.Series):
@@ -70,15 +72,15 @@ def series_of(column: Any) -> pd.Series:
     return pd.Series(arrow, dtype=pd.ArrowDtype(arrow.type))
 
 
-def ids_of(column: Any, name: str) -> Ids:
+def encode_column(column: Any, name: str) -> Ids:
     """Return a column of narwhals as codes of its sorted distinct ids, −1 where one is missing."""
-    series = series_of(column)
+    series = to_pandas_series(column)
     dtype = series.dtype
     if isinstance(dtype, np.dtype) or (dtype.kind in "iu" and not series.isna().any()):
-        return coded(series.to_numpy(), name)
+        return encode_ids(series.to_numpy(), name)
     # The column has one type, so different values never have equal hashes.
     codes, distinct_values = pd.factorize(series)
-    distinct_ids = coded(np.asarray(distinct_values.astype(object)), name)
+    distinct_ids = encode_ids(np.asarray(distinct_values.astype(object)), name)
     return Ids(np.append(distinct_ids.codes, -1)[codes], distinct_ids.ids)
 
 
@@ -86,7 +88,7 @@ def _table(frame: Any, names: list[str]) -> Any:
     """Return a narwhals frame after a check that it has each of the named columns once."""
     if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
         raise InputError(
-            f"the frame has several columns of one name ({examples(frame.columns, 12)}); rename them."
+            f"the frame has several columns of one name ({format_examples(frame.columns, 12)}); rename them."
         )
     table = as_frame(frame)
     if table is None:
@@ -94,7 +96,7 @@ def _table(frame: Any, names: list[str]) -> Any:
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise InputError(
-            f"column {missing[0]!r} is not in the frame; it has {examples(table.columns, 12) or 'none'}. "
+            f"column {missing[0]!r} is not in the frame; it has {format_examples(table.columns, 12) or 'none'}. "
             "Name the columns, or pass ipseval.read(frame), which finds usual names."
         )
     return table
@@ -116,7 +118,7 @@ def _refuse_missing(missing: BoolArray, name: str) -> None:
     n_missing = int(missing.sum())
     if n_missing:
         raise InputError(
-            f"column {name!r} has {counted(n_missing, 'missing entry')} of {missing.size}; remove them."
+            f"column {name!r} has {format_count(n_missing, 'missing entry')} of {missing.size}; remove them."
         )
 
 
@@ -183,5 +185,5 @@ def _refuse_changed(values: AnyArray, is_changed: BoolArray, name: str, advice: 
     if is_changed.any():
         raise InputError(
             f"{int(is_changed.sum())} of {values.size} entries of {name} cannot be kept as they are "
-            f"(first: {examples(values[is_changed][:1])}). {advice}"
+            f"(first: {format_examples(values[is_changed][:1])}). {advice}"
         )

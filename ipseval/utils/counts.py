@@ -37,7 +37,7 @@ class Count:
         return replace(self, subject=subject)
 
 
-def some(*counts: Count) -> tuple[Count, ...]:
+def drop_zero_counts(*counts: Count) -> tuple[Count, ...]:
     """Return the counts without those that are 0."""
     return tuple(count for count in counts if count.count)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.utils.checks import examples, only_numbered, refuse_masked
+from ipseval.utils.checks import format_examples, has_default_index, refuse_masked
 from ipseval.utils.types import AnyArray, BoolArray, HasIds, IntArray
 
 EXACT = 2**53  # doubles cannot represent all whole numbers from here on
@@ -71,7 +71,7 @@ def _convert_objects(array: AnyArray, name: str) -> AnyArray:
     kind = pd.api.types.infer_dtype(array, skipna=False)
     # This check comes before any hashing, because 1, 1.0 and True have the same hash.
     if kind.startswith("mixed") and len({type(value) for value in array}) > 1:
-        raise mixed(array, name)
+        raise mixed_types_error(array, name)
     if kind == "datetime" and any(has_time_zone):
         raise InputError(f"{name} mixes dates with and without a time zone; give all of them one.")
     if kind == "integer":
@@ -94,7 +94,7 @@ def _convert_integers(array: AnyArray) -> AnyArray:
     return array
 
 
-def mixed(values: Iterable[object], name: str) -> InputError:
+def mixed_types_error(values: Iterable[object], name: str) -> InputError:
     """Return the error for ids of several types, or of one that cannot be an id."""
     kinds = sorted({type(value).__name__ for value in values})
     if len(kinds) == 1:
@@ -113,13 +113,13 @@ def to_id_array(ids: Any, name: str) -> AnyArray:
     try:
         n_repeated = array.size - pd.unique(array).size
     except TypeError:
-        raise mixed(array, name) from None
+        raise mixed_types_error(array, name) from None
     if n_repeated:
         raise InputError(f"{name} repeats {n_repeated} ids; each id may occur once.")
     return array
 
 
-def of_one_type(arrays: list[AnyArray], name: str) -> list[AnyArray]:
+def unify_id_types(arrays: list[AnyArray], name: str) -> list[AnyArray]:
     """Return arrays of ids converted to one type, or raise `InputError` if ids would change."""
     non_empty = [array for array in arrays if array.size]
     kinds = {_kind(array) for array in non_empty}
@@ -135,7 +135,7 @@ def of_one_type(arrays: list[AnyArray], name: str) -> list[AnyArray]:
     elif kinds == {"M"}:
         common = _common_date_type(non_empty)
     if common is None:
-        types = "; ".join(f"{array.dtype}: {examples(array)}" for array in non_empty)
+        types = "; ".join(f"{array.dtype}: {format_examples(array)}" for array in non_empty)
         text = f"{name} has ids of different types ({types}); convert them to one type."
         if kinds <= {"i", "u", "f"}:
             text = f"{text} From {EXACT} on, doubles cannot represent every whole number."
@@ -182,7 +182,7 @@ def _kind(array: AnyArray) -> str:
     return array.dtype.kind
 
 
-def places(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True) -> IntArray:
+def find_positions(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True) -> IntArray:
     """Return the position in `ids` of each label, and −1 for labels that are not in `ids`.
 
     With `strict`, ids of different types are an `InputError`; without it, they match nothing.
@@ -191,7 +191,7 @@ def places(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True) -
         return np.full(labels.size, -1)
     if not strict and not _is_number(labels) and _kind(labels) != _kind(ids):
         return np.full(labels.size, -1)
-    same_type_labels, same_type_ids = of_one_type([labels, ids], name)
+    same_type_labels, same_type_ids = unify_id_types([labels, ids], name)
     index = pd.Index(same_type_ids, dtype=same_type_ids.dtype, tupleize_cols=False)
     targets = pd.Index(same_type_labels, dtype=same_type_labels.dtype, tupleize_cols=False)
     return index.get_indexer(targets).astype(np.int64)
@@ -202,7 +202,7 @@ def _is_number(array: AnyArray) -> bool:
     return _kind(array) in ("i", "u", "f")
 
 
-def by_label(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) -> Any:
+def align_labels(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) -> Any:
     """Return the values of a Series, or a frame, with ids as labels in the order of `ids`, NaN for other ids.
 
     Values without labels are in this order already. So are values with the default labels 0, 1, 2, … of
@@ -211,27 +211,27 @@ def by_label(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) 
     if not isinstance(values, (pd.Series, pd.DataFrame)):
         return values
     labels = values.axes[axis]
-    has_default_labels = only_numbered(labels)
+    has_default_labels = has_default_index(labels)
     if has_default_labels and (ids.dtype.kind not in "iuf" or len(labels) != ids.size):
         return values
     if not labels.is_unique:
         raise InputError(f"the labels of {name} repeat ids; each may occur once.")
-    positions = places(as_ids(labels, f"the labels of {name}"), ids, f"the labels of {name}")
+    positions = find_positions(as_ids(labels, f"the labels of {name}"), ids, f"the labels of {name}")
     unknown = labels[positions < 0]
     if len(unknown) and has_default_labels:
         return values
     if len(unknown):
         raise InputError(
             f"{len(unknown)} of {len(labels)} labels of {name} are not ids of the split "
-            f"({examples(unknown)}; its ids start with {examples(ids)}). Leave these labels out, or pass an "
-            "array where the values are in the order of the ids."
+            f"({format_examples(unknown)}; its ids start with {format_examples(ids)}). Leave these labels out, or "
+            "pass an array where the values are in the order of the ids."
         )
     if isinstance(values, pd.DataFrame):
         return values.set_axis(positions, axis=axis).reindex(range(ids.size), axis=axis)
     return values.set_axis(positions).reindex(range(ids.size)).to_numpy()
 
 
-def by_row(values: Any, name: str, like: Any = None) -> Any:
+def align_rows(values: Any, name: str, like: Any = None) -> Any:
     """Return a Series in the order of the rows of `like`, or of 0, 1, 2, … if `like` has no index."""
     if not isinstance(values, pd.Series):
         return values
@@ -244,22 +244,22 @@ def by_row(values: Any, name: str, like: Any = None) -> Any:
         order = values.index.get_indexer(rows)
         if (order >= 0).all():
             return values.iloc[order]
-    if only_numbered(values.index) or (only_numbered(rows) and values.index.is_monotonic_increasing):
+    if has_default_index(values.index) or (has_default_index(rows) and values.index.is_monotonic_increasing):
         return values
     raise InputError(
-        f"{name} must have the labels of the rows; got {examples(values.index)} for {examples(rows)}. Bring "
-        "it in the order of the rows, then pass .to_numpy()."
+        f"{name} must have the labels of the rows; got {format_examples(values.index)} for {format_examples(rows)}. "
+        "Bring it in the order of the rows, then pass .to_numpy()."
     )
 
 
 def refuse_header(codes: IntArray, ids: AnyArray, name: str) -> None:
     """Raise `InputError` if one id is the usual name of a column and all others are numbers."""
-    description = header_among(codes, ids, name)
+    description = describe_header_row(codes, ids, name)
     if description:
         raise InputError(f"{description}. Read the file with its header, or without that row.")
 
 
-def header_among(codes: IntArray, ids: AnyArray, name: str) -> str:
+def describe_header_row(codes: IntArray, ids: AnyArray, name: str) -> str:
     """Describe a row that holds the usual name of a column among numbers, "" if there is no such row."""
     if ids.size < 2 or not isinstance(ids[0], str):
         return ""
@@ -289,7 +289,7 @@ class Ids:
         return self.codes < 0
 
 
-def coded(values: AnyArray, name: str) -> Ids:
+def encode_ids(values: AnyArray, name: str) -> Ids:
     """Return an array as codes of its sorted distinct ids, −1 where an id is missing."""
     is_missing = np.asarray(pd.isna(values))
     if not is_missing.any():
@@ -306,21 +306,21 @@ def _encode_complete(values: AnyArray, name: str) -> Ids:
     try:
         return Ids(*pd.factorize(ids, sort=True))
     except TypeError:
-        raise mixed(ids, name) from None
+        raise mixed_types_error(ids, name) from None
 
 
-def distinct(keys: IntArray) -> IntArray:
+def unique_keys(keys: IntArray) -> IntArray:
     """Return the distinct keys in ascending order."""
     ordered = np.sort(keys)
     return np.append(ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]])
 
 
-def union(first: IntArray, second: IntArray) -> IntArray:
+def union_keys(first: IntArray, second: IntArray) -> IntArray:
     """Return the distinct keys of two arrays in ascending order."""
-    return distinct(np.concatenate([first, second]))
+    return unique_keys(np.concatenate([first, second]))
 
 
-def repeated(keys: IntArray) -> BoolArray:
+def mark_repeats(keys: IntArray) -> BoolArray:
     """Return a mask of the keys that repeat an earlier one, shape (n_keys,)."""
     ordered = np.sort(keys)  # takes a tenth of the time of hashing many keys
     if (ordered[1:] != ordered[:-1]).all():
@@ -334,7 +334,7 @@ def same_ids(first: HasIds, second: HasIds) -> bool:
     return same_users and np.array_equal(first.item_ids, second.item_ids)
 
 
-def among(keys: IntArray, members: IntArray) -> BoolArray:
+def is_member(keys: IntArray, members: IntArray) -> BoolArray:
     """Return a mask of the keys that are among the members, shape (n_keys,); both may have any order."""
     if not keys.size or not members.size:
         return np.zeros(keys.size, dtype=bool)

@@ -51,7 +51,7 @@ class Registry(dict[str, T]):
     def add(self, name: str, given: Any) -> None:
         """Add a member; the same class, defined anew, takes the place of the former."""
         member = self.check(name, given)
-        taken = matching(name, [*self, *self.aliases])
+        taken = find_match(name, [*self, *self.aliases])
         if taken is not None and not self._may_replace(taken, member):
             raise InputError(f"the {self.what} {name!r} is there already; choose another name.")
         self[name] = member
@@ -67,13 +67,13 @@ class Registry(dict[str, T]):
 
     def find(self, name: str, advice: Mapping[str, str] | None = None) -> T:
         """Return the member that a name or alias stands for, loaded from a package that offers it."""
-        if matching(name, [*self, *self.aliases]) is None:
+        if find_match(name, [*self, *self.aliases]) is None:
             offered = self.offered()
-            offered_name = matching(name, offered)
+            offered_name = find_match(name, offered)
             if offered_name is not None:
                 self._load(offered_name, offered[offered_name])
         names = {member_name: member_name for member_name in (*self, *self.offered())}
-        return self[lookup(names | self.aliases, name, self.what, advice)]
+        return self[look_up(names | self.aliases, name, self.what, advice)]
 
     def offered(self) -> dict[str, list[EntryPoint]]:
         """Return the entry points of other packages by name, without the names that are known."""
@@ -84,7 +84,7 @@ class Registry(dict[str, T]):
         return points_by_name
 
     def _load(self, name: str, points: list[EntryPoint]) -> None:
-        packages = [package_of(point) for point in points]
+        packages = [describe_package(point) for point in points]
         if len(points) > 1:
             raise InputError(
                 f"the {self.what} {name!r} is offered by {' and '.join(packages)}; uninstall all but one."
@@ -112,7 +112,7 @@ def _all_points(_path: tuple[str, ...]) -> EntryPoints:
     return entry_points()
 
 
-def package_of(point: EntryPoint) -> str:
+def describe_package(point: EntryPoint) -> str:
     """Return name and version of the package of an entry point."""
     if point.dist is None:
         return "unknown"
@@ -130,33 +130,33 @@ def _qualified_name(member: Any) -> tuple[str, str]:
     return definition.__module__, definition.__qualname__
 
 
-def from_outside(member: object) -> bool:
+def is_external(member: object) -> bool:
     """Return whether an object's class is defined outside of this library."""
     return type(member).__module__.partition(".")[0] != __name__.partition(".")[0]
 
 
-def folded(name: str) -> str:
+def fold_label(name: str) -> str:
     """Return a label without what does not count in it."""
     return name.casefold().translate(IGNORED)
 
 
-def matching(name: object, choices: Iterable[str]) -> str | None:
+def find_match(name: object, choices: Iterable[str]) -> str | None:
     """Return the choice that a label stands for: itself, or the only one that is equal when folded."""
     if not isinstance(name, str):
         return None
     known = list(choices)
     if name in known:
         return name
-    matches = [choice for choice in known if folded(choice) == folded(name)]
+    matches = [choice for choice in known if fold_label(choice) == fold_label(name)]
     if len(matches) == 1:
         return matches[0]
     return None
 
 
-def lookup(registry: Mapping[str, T], name: object, what: str, advice: Mapping[str, str] | None = None) -> T:
+def look_up(registry: Mapping[str, T], name: object, what: str, advice: Mapping[str, str] | None = None) -> T:
     """Return the member called `name`."""
-    match = matching(name, registry)
+    match = find_match(name, registry)
     if match is None:
-        advice_by_label = {folded(label): text for label, text in (advice or {}).items()}
-        raise UnknownNameError(what, name, registry, advice_by_label.get(folded(str(name)), "")) from None
+        advice_by_label = {fold_label(label): text for label, text in (advice or {}).items()}
+        raise UnknownNameError(what, name, registry, advice_by_label.get(fold_label(str(name)), "")) from None
     return registry[match]

@@ -35,7 +35,7 @@ class HasIds(Protocol):
         """Ids of the items."""
 
 
-def owned(values: Any) -> AnyArray:
+def copy_if_writable(values: Any) -> AnyArray:
     """Return an array that the caller cannot write to: a copy, unless it is read-only already."""
     array = np.asarray(values)
     base = array
@@ -46,7 +46,7 @@ def owned(values: Any) -> AnyArray:
     return array
 
 
-def readonly(array: AnyArray) -> AnyArray:
+def as_readonly(array: AnyArray) -> AnyArray:
     """Return a view of `array` that cannot be written to: values that flow are never changed in place."""
     view = np.asarray(array).view()
     view.flags.writeable = False
@@ -59,13 +59,13 @@ def assign(instance: Any, /, **fields: Any) -> None:
         object.__setattr__(instance, name, value)
 
 
-def unchecked(kind: type[Value], **values: Any) -> Value:
+def build_unchecked(kind: type[Value], **values: Any) -> Value:
     """Return a frozen dataclass of checked values, and of arrays that nobody else writes to."""
     instance = object.__new__(kind)
     defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
     for name, value in (defaults | values).items():
         if isinstance(value, np.ndarray):
-            assign(instance, **{name: readonly(value)})
+            assign(instance, **{name: as_readonly(value)})
         else:
             assign(instance, **{name: value})
     return instance
@@ -76,4 +76,4 @@ def freeze(value: Any, *names: str) -> None:
     for name in names:
         array = getattr(value, name)
         if array is not None:
-            assign(value, **{name: readonly(array)})
+            assign(value, **{name: as_readonly(array)})

@@ -12,24 +12,29 @@ import pandas as pd
 from scipy.special import ndtri
 
 from ipseval.correction import PPI
-from ipseval.correction.prediction_powered import difference_totals
+from ipseval.correction.prediction_powered import compute_difference_totals
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators.base import Target
-from ipseval.inference.weight_bounds import required_factors
-from ipseval.inference.weight_diagnostics import Weighed, WeightSums, effective_sample_size, weight_flag
+from ipseval.inference.weight_bounds import compute_required_factors
+from ipseval.inference.weight_diagnostics import (
+    WeightMoments,
+    WeightSums,
+    effective_sample_size,
+    format_weight_flag,
+)
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import warn_user
 from ipseval.utils.compute import one_blas_thread
-from ipseval.utils.ids import union
+from ipseval.utils.ids import union_keys
 from ipseval.utils.types import FloatArray, IntArray, TieChoice
 from ipseval.validation._calibration import resolve_propensity, warn_if_log_propensity
 from ipseval.validation._criteria import Estimates, compute_criteria, error_of_difference, resample_estimates
-from ipseval.validation._population import Compared, choose, liked_pairs
+from ipseval.validation._population import PairedPositives, positive_pair_keys, select_pairs
 from ipseval.validation._result import RANDOM_SAMPLE, Cell, Validation
 from ipseval.validation.datasets import RandomExposureStudy
 
@@ -52,7 +57,7 @@ class BaselineCriteria:
 
 
 @dataclass(eq=False)
-class Collected:
+class ValidationAccumulator:
     """Estimates and criteria of a validation: filled split by split by `add`, read by `result`."""
 
     metrics: list[Metric]
@@ -71,7 +76,7 @@ class Collected:
     # Of the current split: its users, how often each resample contains them, and its baselines.
     users: IntArray = field(init=False)
     user_multiplicities: FloatArray = field(init=False)
-    baselines: dict[Compared, BaselineCriteria] = field(init=False)
+    baselines: dict[PairedPositives, BaselineCriteria] = field(init=False)
 
     @one_blas_thread()  # many small products: two threads took as long, and twice the processor's time
     def add(
@@ -90,10 +95,10 @@ class Collected:
         """
         is_exposed = np.zeros(split.n_users, dtype=bool)
         is_exposed[self.exposed] = True
-        held_out = choose(ranks, split.test.pair_key, split.n_items)
-        random = choose(ranks, liked_pairs(shown), split.n_items)
+        held_out = select_pairs(ranks, split.test.pair_key, split.n_items)
+        random = select_pairs(ranks, positive_pair_keys(shown), split.n_items)
         targets = dict.fromkeys([*(estimator.target for estimator in self.estimators), "pooled"])
-        comparisons = Compared.of(targets, self.metrics, held_out, random, is_exposed, self.ties)
+        comparisons = PairedPositives.of(targets, self.metrics, held_out, random, is_exposed, self.ties)
         pooled = comparisons["pooled"]
         self.baselines = {}
         self._set_users(pooled, with_candidates=candidates is not None)
@@ -110,7 +115,7 @@ class Collected:
                 weighted[target] = comparison.weighted(propensity)
             self._add_propensity(number, label, weighted)
 
-    def _set_users(self, pooled: Compared, *, with_candidates: bool) -> None:
+    def _set_users(self, pooled: PairedPositives, *, with_candidates: bool) -> None:
         """Set the users of the current split and how often each resample contains them.
 
         Users without positives contribute nothing to any estimate except the difference estimator.
@@ -119,11 +124,13 @@ class Collected:
             self.users = self.exposed
         else:
             held_out, random = pooled.first
-            self.users = union(held_out.users, random.users)
+            self.users = union_keys(held_out.users, random.users)
         columns = np.searchsorted(self.exposed, self.users)
         self.user_multiplicities = np.ascontiguousarray(self.weights[:, columns])
 
-    def _add_random_sample(self, number: int, comparison: Compared, pooled: Compared, fold: IntArray) -> None:
+    def _add_random_sample(
+        self, number: int, comparison: PairedPositives, pooled: PairedPositives, fold: IntArray
+    ) -> None:
         """Add the unweighted average of the random positives outside each fold.
 
         Its reference are the random positives within the fold.
@@ -150,7 +157,7 @@ class Collected:
         split: Split,
         exposure: RandomExposure,
         ranks: Mapping[str, RankedPositives],
-        pooled: Compared,
+        pooled: PairedPositives,
         fold: IntArray,
         candidates: IntArray,
     ) -> None:
@@ -165,9 +172,9 @@ class Collected:
             if not _all_nonempty(inside.first) or not outside_exposure.positive.any():
                 continue
             outside_candidates = candidates[candidate_fold != fold_number]
-            pairs = union(outside_exposure.pair_key, outside_candidates)
-            users, numerator, denominator = difference_totals(
-                choose(ranks, pairs, split.n_items),
+            pairs = union_keys(outside_exposure.pair_key, outside_candidates)
+            users, numerator, denominator = compute_difference_totals(
+                select_pairs(ranks, pairs, split.n_items),
                 outside_exposure,
                 outside_candidates,
                 split,
@@ -209,7 +216,7 @@ class Collected:
         return propensity
 
     def _add_propensity(
-        self, number: int, label: str, weighted: Mapping[Target, tuple[Compared, Mapping[str, Sample]]]
+        self, number: int, label: str, weighted: Mapping[Target, tuple[PairedPositives, Mapping[str, Sample]]]
     ) -> None:
         """Add the estimates of every estimator with one propensity."""
         pooled, _ = weighted["pooled"]
@@ -234,8 +241,8 @@ class Collected:
         estimator: str,
         *,
         estimates: Estimates,
-        comparison: Compared,
-        pooled: Compared,
+        comparison: PairedPositives,
+        pooled: PairedPositives,
         weights: Sequence[tuple[IntArray, FloatArray]] = (),
         cells: Mapping[str, object],
     ) -> None:
@@ -283,7 +290,7 @@ class Collected:
 
     def _compute_required_factors(
         self,
-        comparison: Compared,
+        comparison: PairedPositives,
         bias: FloatArray,
         bias_se: FloatArray,
         weights: Sequence[tuple[IntArray, FloatArray]],
@@ -302,13 +309,17 @@ class Collected:
         for metric_indices, contribution_weights in weights:
             columns = np.arange(bias.size).reshape(len(self.metrics), -1)[metric_indices].ravel()
             contributions = np.take(comparison.contributions, columns, axis=1)
-            factor[columns] = required_factors(contributions, contribution_weights, reference[columns])
-            factor_beyond_noise[columns] = required_factors(
+            factor[columns] = compute_required_factors(
+                contributions, contribution_weights, reference[columns]
+            )
+            factor_beyond_noise[columns] = compute_required_factors(
                 contributions, contribution_weights, reference_within_noise[columns]
             )
         return factor, factor_beyond_noise
 
-    def _add_criteria(self, label: str, estimator: str, estimates: Estimates, comparison: Compared) -> None:
+    def _add_criteria(
+        self, label: str, estimator: str, estimates: Estimates, comparison: PairedPositives
+    ) -> None:
         """Add the criteria of the estimates, the criteria of their baselines, and their noise."""
         if comparison not in self.baselines:  # computed once per split
             self.baselines[comparison] = self._compute_baseline(comparison)
@@ -322,7 +333,7 @@ class Collected:
             )
             self.criteria.setdefault((metric.label, label, estimator), []).append(split_criteria)
 
-    def _compute_baseline(self, comparison: Compared) -> BaselineCriteria:
+    def _compute_baseline(self, comparison: PairedPositives) -> BaselineCriteria:
         """Return the resamples of the reference and the criteria of AOA against it."""
         reference = self._resample(comparison.reference)
         return BaselineCriteria(reference, compute_criteria(self._resample(comparison.baseline), reference))
@@ -393,8 +404,8 @@ def _describe_weights(estimator: Estimator, sample: Sample) -> dict[str, object]
     return {
         "n_without_propensity": sample.n_without_propensity,
         "ess": effective_sample_size(sample.weights),
-        "max_weight_share": Weighed.of(sample.weights).max_share,
-        "flag": weight_flag(sums, len(sample.ranked)) if estimator.weighted else "",
+        "max_weight_share": WeightMoments.of(sample.weights).max_share,
+        "flag": format_weight_flag(sums, len(sample.ranked)) if estimator.weighted else "",
     }
 
 

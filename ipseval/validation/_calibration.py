@@ -13,7 +13,7 @@ from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.propensity import DensityRatioPropensity, Propensity
-from ipseval.utils.checks import kind_of, warn_user
+from ipseval.utils.checks import describe_type, warn_user
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray
 
@@ -102,7 +102,7 @@ def resolve_propensity(
     if callable(rule):
         return _calibrate_by_fold(name, rule, split, exposure, models, fold)
     raise InputError(
-        f"propensity {name!r} is {kind_of(rule)}; expected a Propensity, a model with fit(train), or "
+        f"propensity {name!r} is {describe_type(rule)}; expected a Propensity, a model with fit(train), or "
         "a function Calibration -> Propensity."
     )
 
@@ -137,7 +137,7 @@ def warn_if_log_propensity(propensity: Propensity, split: Split) -> None:
         )
 
 
-def seeded(rules: Mapping[str, object], rng: np.random.Generator) -> dict[str, object]:
+def with_seeds(rules: Mapping[str, object], rng: np.random.Generator) -> dict[str, object]:
     """Return the rules by name; a density ratio without a seed draws from `rng`."""
     seeded_rules: dict[str, object] = {}
     for name, rule in rules.items():
@@ -172,7 +172,7 @@ def _calibrate_by_fold(
         propensity = rule(calibration)
         if not isinstance(propensity, Propensity):
             raise InputError(
-                f"the function of propensity {name!r} returned {kind_of(propensity)}; expected a Propensity."
+                f"the function of propensity {name!r} returned {describe_type(propensity)}; expected a Propensity."
             )
         propensities.append(propensity)
         values[is_weighted] = _normalize_scale(propensity, test.user[is_weighted], test.item[is_weighted])

@@ -9,10 +9,10 @@ from functools import cached_property, reduce
 import numpy as np
 
 from ipseval.estimators import Estimator, LinearForm, Sample, UserSums
-from ipseval.estimators.estimate import independent_sums
-from ipseval.inference.orders import RowOrders, measures
+from ipseval.estimators.estimate import compute_independent_sums
+from ipseval.inference.orders import RowOrders, compute_agreement
 from ipseval.metrics import Metric
-from ipseval.utils.ids import union
+from ipseval.utils.ids import union_keys
 from ipseval.utils.types import FloatArray, IntArray
 
 CRITERIA = ("mae", "tau_b", "src", "ipc", "or1", "regret")
@@ -52,7 +52,7 @@ class Estimates:
     @classmethod
     def from_sums(cls, sums: Sequence[UserSums], n_positives: int) -> Estimates:
         """Return the estimates of one sum of users per column; columns may have different users."""
-        users = reduce(union, (user_sums.users for user_sums in sums))
+        users = reduce(union_keys, (user_sums.users for user_sums in sums))
         shape = (users.size, len(sums))
         numerator = np.zeros(shape)
         denominator = np.zeros(shape)
@@ -80,7 +80,7 @@ class Estimates:
 
 def error_of_difference(first: Estimates, second: Estimates) -> FloatArray:
     """Return the standard errors of the differences, (K,); users that enter both estimates are paired."""
-    users = union(first.users, second.users)
+    users = union_keys(first.users, second.users)
     share = np.zeros((users.size, first.value.size))
     share[np.searchsorted(users, first.users)] = first.share
     share[np.searchsorted(users, second.users)] -= second.share
@@ -110,7 +110,7 @@ def compute_estimates(
     if form is None or form.is_sum or ranked.cluster is not None or np.isnan(contributions[:1]).any():
         sums: list[UserSums] = []
         for metric in metrics:
-            sums.extend(independent_sums(sample, metric, estimator) for sample in samples.values())
+            sums.extend(compute_independent_sums(sample, metric, estimator) for sample in samples.values())
         return Estimates.from_sums(sums, len(ranked))
     weights = first.weights if form.weighted else np.ones(0)
     numerator, denominator = form.sums(weights, contributions)
@@ -152,7 +152,7 @@ def compute_criteria(estimates: FloatArray, references: FloatArray) -> FloatArra
     reference_rows = references.reshape(-1, references.shape[-1])
     estimate_orders = RowOrders.of(estimate_rows)
     reference_orders = RowOrders.of(reference_rows)
-    agreement = measures(estimate_orders, reference_orders, ())
+    agreement = compute_agreement(estimate_orders, reference_orders, ())
     rows = np.arange(len(estimate_rows))
     criteria = np.column_stack(
         [
@@ -179,7 +179,7 @@ def resample_estimates(estimates: Estimates, users: IntArray, weights: FloatArra
         return np.asarray(totals[:, :n_estimates] / totals[:, n_estimates:])
 
 
-def user_weights(n_users: int, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+def draw_user_weights(n_users: int, n_resamples: int, rng: np.random.Generator) -> FloatArray:
     """Return a row of ones and then `n_resamples` rows of bootstrap multiplicities, (1 + n, n_users)."""
     weights = np.ones((1 + n_resamples, n_users))
     for row in weights[1:]:

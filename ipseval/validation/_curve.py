@@ -32,11 +32,17 @@ from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Heading, Notes, Part, Table
 from ipseval.utils.checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval.utils.ids import distinct
+from ipseval.utils.ids import unique_keys
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, IntArray, RngLike
 from ipseval.validation._criteria import CRITERIA, compute_criteria
-from ipseval.validation._population import Ranks, choose, liked_pairs, rank_beside, shown_outside
+from ipseval.validation._population import (
+    Ranks,
+    exposure_outside_training,
+    positive_pair_keys,
+    rank_with_pairs,
+    select_pairs,
+)
 from ipseval.validation.datasets import RandomExposureStudy
 
 POWER_LAW = "power law"
@@ -238,9 +244,9 @@ def exposure_curve(
     rows: list[dict[str, Any]] = []
     for split_number in range(check_positive_int("n_splits", n_splits)):
         split = split_random(study.positives().biased, test_fraction=test_fraction, rng=generator)
-        exposure = shown_outside(study, split)
+        exposure = exposure_outside_training(study, split)
         scorers = {name: train(split.train) for name, train in models.items()}
-        ranks = rank_beside(scorers, split, liked_pairs(exposure), compute)
+        ranks = rank_with_pairs(scorers, split, positive_pair_keys(exposure), compute)
         experiment = _SplitExperiment.from_ranks(
             ranks,
             study=study,
@@ -273,7 +279,7 @@ def check_trainers(models: object, *, trained: bool = False) -> None:
 def _check_sizes(n_users: Sequence[int], study: RandomExposureStudy) -> list[int]:
     """Return the numbers of users; raise `InputError` unless each leaves a user for the reference."""
     sizes = [check_positive_int("n_users", size, minimum=0) for size in n_users]
-    n_exposed = distinct(study.random.user).size
+    n_exposed = unique_keys(study.random.user).size
     if not sizes or max(sizes) >= n_exposed:
         raise InputError(
             f"n_users must be numbers below {n_exposed:,}, the users with random exposure; got {sizes}."
@@ -306,8 +312,8 @@ class _SplitExperiment:
         rng: np.random.Generator,
     ) -> _SplitExperiment:
         """Return the experiment of a split, from the ranks of its held-out and random positives."""
-        held_out = choose(ranks, split.test.pair_key, split.n_items)
-        random = choose(ranks, liked_pairs(exposure), split.n_items)
+        held_out = select_pairs(ranks, split.test.pair_key, split.n_items)
+        random = select_pairs(ranks, positive_pair_keys(exposure), split.n_items)
         paths = {CORRECTED: correction_path(held_out, split, metrics=metrics, rng=rng)}
         if len(study.biased) > len(study.positives().biased):
             paths[WITH_INTERACTIONS] = correction_path(
@@ -326,7 +332,7 @@ class _SplitExperiment:
     @property
     def exposed_users(self) -> IntArray:
         """Codes of the users with random exposure."""
-        return distinct(self.exposure.user)
+        return unique_keys(self.exposure.user)
 
     def select_random_ranks(self, users: IntArray) -> Ranks:
         """Return the ranks of the random positives of these users."""

@@ -14,13 +14,13 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.base import Target
-from ipseval.estimators.labels import plain_estimator
-from ipseval.estimators.sample import weighted_sample
+from ipseval.estimators.labels import get_unweighted_estimator
+from ipseval.estimators.sample import build_sample
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval.utils.ids import among, same_ids, union
+from ipseval.utils.ids import is_member, same_ids, union_keys
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.validation._criteria import Estimates, compute_contributions, compute_estimates
 from ipseval.validation.datasets import RandomExposureStudy
@@ -28,7 +28,9 @@ from ipseval.validation.datasets import RandomExposureStudy
 Ranks = dict[str, RankedPositives]
 
 
-def shown_outside(study: RandomExposureStudy, split: Split, threshold: float | None = None) -> RandomExposure:
+def exposure_outside_training(
+    study: RandomExposureStudy, split: Split, threshold: float | None = None
+) -> RandomExposure:
     """Return the random exposure without training pairs, with its positives at a threshold."""
     split.check_seen_excluded("validation against random exposure")
     if not same_ids(split, study.biased):
@@ -41,13 +43,13 @@ def shown_outside(study: RandomExposureStudy, split: Split, threshold: float | N
     return exposure
 
 
-def liked_pairs(shown: RandomExposure) -> IntArray:
+def positive_pair_keys(shown: RandomExposure) -> IntArray:
     """Return the keys of the positive pairs of a random exposure."""
     return shown.pair_key[shown.positive]
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class PairedPositives:
     """Held-out and random positives of the same users, ranked by every recommender.
 
     Pooled averages are over all users with random exposure: a user without positives of one kind contributes
@@ -73,11 +75,11 @@ class Compared:
         random: Ranks,
         exposed: BoolArray,
         ties: TieChoice,
-    ) -> dict[Target, Compared]:
+    ) -> dict[Target, PairedPositives]:
         """Return the comparison for each target, over the users with random exposure, (n_users,)."""
         everyone = cls(target="pooled", metrics=tuple(metrics), held_out=held_out, random=random, ties=ties)
         pooled = everyone.select_users(exposed)
-        comparisons: dict[Target, Compared] = {}
+        comparisons: dict[Target, PairedPositives] = {}
         for target in targets:
             comparison = pooled._restrict_to_common_users() if target == "user" else pooled
             if not comparison.n_users:
@@ -87,7 +89,7 @@ class Compared:
             comparisons[target] = comparison
         return comparisons
 
-    def _restrict_to_common_users(self) -> Compared:
+    def _restrict_to_common_users(self) -> PairedPositives:
         """Return the comparison of averages over the users with positives of both kinds."""
         held_out, random = self.first
         has_positives = np.zeros(held_out.n_population, dtype=bool)
@@ -97,7 +99,7 @@ class Compared:
     @property
     def plain(self) -> Estimator:
         """Unweighted average (AOA): on random positives the reference, on held-out ones the baseline."""
-        return plain_estimator(self.target)
+        return get_unweighted_estimator(self.target)
 
     @property
     def first(self) -> tuple[RankedPositives, RankedPositives]:
@@ -112,7 +114,7 @@ class Compared:
         held_out, _ = self.first
         return int(held_out.users.size)
 
-    def select_users(self, users: BoolArray) -> Compared:
+    def select_users(self, users: BoolArray) -> PairedPositives:
         """Return the comparison over some of the users, (n_users,)."""
         first_held_out, first_random = self.first
         is_held_out_selected = users[first_held_out.user]
@@ -146,16 +148,16 @@ class Compared:
 
     def _build_unweighted_samples(self, ranks: Ranks) -> dict[str, Sample]:
         """Return the samples of every recommender without weights."""
-        return {name: weighted_sample(ranked, None, None, self.ties) for name, ranked in ranks.items()}
+        return {name: build_sample(ranked, None, None, self.ties) for name, ranked in ranks.items()}
 
-    def weighted(self, propensity: Propensity) -> tuple[Compared, Mapping[str, Sample]]:
+    def weighted(self, propensity: Propensity) -> tuple[PairedPositives, Mapping[str, Sample]]:
         """Return the comparison without positives that have no propensity, and their weighted samples.
 
         A user without any remaining positive is dropped from both kinds in averages over users.
         """
         samples = {}
         for name, ranked in self.held_out.items():
-            samples[name] = weighted_sample(ranked, propensity, None, self.ties)
+            samples[name] = build_sample(ranked, propensity, None, self.ties)
         first = next(iter(samples.values()))
         if not first.n_without_propensity:
             return self, samples
@@ -167,11 +169,11 @@ class Compared:
         return comparison, samples
 
 
-def rank_beside(
+def rank_with_pairs(
     scorers: Mapping[str, object], split: Split, pairs: IntArray, compute: ComputeOptions = DEFAULT_COMPUTE
 ) -> Ranks:
     """Return the ranks of held-out positives and of other pairs by every recommender, made in one pass."""
-    keys = union(split.test.pair_key, pairs)
+    keys = union_keys(split.test.pair_key, pairs)
     positives = Interactions(
         keys // split.n_items, keys % split.n_items, user_ids=split.user_ids, item_ids=split.item_ids
     )
@@ -182,8 +184,8 @@ def rank_beside(
     return ranks
 
 
-def choose(ranks: Mapping[str, RankedPositives], pairs: IntArray, n_items: int) -> Ranks:
+def select_pairs(ranks: Mapping[str, RankedPositives], pairs: IntArray, n_items: int) -> Ranks:
     """Return the ranked positives that are among the pairs with these keys."""
     first = next(iter(ranks.values()))
-    is_selected = among(first.user * np.int64(n_items) + first.item, pairs)
+    is_selected = is_member(first.user * np.int64(n_items) + first.item, pairs)
     return {name: ranked.select(is_selected) for name, ranked in ranks.items()}

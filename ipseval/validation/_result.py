@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval.inference.intervals import normal_interval
+from ipseval.inference.intervals import compute_normal_interval
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Heading, Notes, Part, Remark, Table
-from ipseval.utils.checks import check_choice, counted
+from ipseval.utils.checks import check_choice, format_count
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 from ipseval.validation._criteria import CRITERIA
@@ -134,7 +134,9 @@ class Validation(Result):
     def _compute_interval(self, name: str, values: FloatArray) -> dict[str, float]:
         """Return value ∓ z · sd of the resamples; a percentile interval would be shifted by their noise."""
         std_error = float(np.nanstd(values[1:], ddof=1)) if values.size > 2 else float("nan")
-        low, high = normal_interval(float(values[0]), std_error, confidence_level=self.confidence_level)
+        low, high = compute_normal_interval(
+            float(values[0]), std_error, confidence_level=self.confidence_level
+        )
         return {name: values[0], f"{name}_low": low, f"{name}_high": high}
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
@@ -153,7 +155,7 @@ class Validation(Result):
             columns = ordered[list(REPORT_COLUMNS)].rename(columns=REPORT_COLUMNS)
             parts.append(Table.of(columns, str(metric), formats=formats, n_keys=2))
         level = f"{self.confidence_level * 100:g}% intervals in brackets"
-        n_dropped = counted(round(self.n_random_dropped), "random-exposure positive")
+        n_dropped = format_count(round(self.n_random_dropped), "random-exposure positive")
         return Tables(
             (" · ".join([*self._list_sizes(), level]),),
             tuple(parts),
@@ -170,9 +172,9 @@ class Validation(Result):
     def _list_sizes(self) -> list[str]:
         """Return the numbers of recommenders, splits and users as text."""
         return [
-            counted(self.n_models, "recommender"),
-            counted(self.n_splits, "split"),
-            counted(self.n_users, "user"),
+            format_count(self.n_models, "recommender"),
+            format_count(self.n_splits, "split"),
+            format_count(self.n_users, "user"),
         ]
 
     def _build_appendix(self) -> tuple[Part, ...]:
@@ -187,7 +189,7 @@ class Validation(Result):
     def _describe_method(self) -> tuple[str, ...]:
         """Return the sentences that explain populations, columns and rows of the report."""
         return (
-            f"Pooled averages are over the {counted(self.n_exposed, 'user')} with random exposure. Averages "
+            f"Pooled averages are over the {format_count(self.n_exposed, 'user')} with random exposure. Averages "
             f"over users are over {self.n_compared:,.0f} of them, with held-out and random positives.",
             f"{self.n_random_dropped:,.0f} random-exposure positives are training pairs and left out.",
             "Error is the mean absolute difference of the recommenders' estimates from random exposure. "

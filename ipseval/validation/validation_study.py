@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ipseval.correction import PPI
-from ipseval.correction.prediction_powered import pairs_to_predict
+from ipseval.correction.prediction_powered import list_pairs_to_predict
 from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.data.splits import Split, split_random
@@ -34,14 +34,14 @@ from ipseval.ranking.adapters import adapt
 from ipseval.ranking.lists import is_list_frame
 from ipseval.utils.checks import as_generator, as_list, check_fraction, check_positive_int, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval.utils.ids import distinct, union
+from ipseval.utils.ids import union_keys, unique_keys
 from ipseval.utils.public import public_function
 from ipseval.utils.types import RngLike, TieChoice
-from ipseval.validation._accumulator import Collected
-from ipseval.validation._calibration import Calibration, seeded
-from ipseval.validation._criteria import user_weights
+from ipseval.validation._accumulator import ValidationAccumulator
+from ipseval.validation._calibration import Calibration, with_seeds
+from ipseval.validation._criteria import draw_user_weights
 from ipseval.validation._curve import check_trainers
-from ipseval.validation._population import liked_pairs, rank_beside, shown_outside
+from ipseval.validation._population import exposure_outside_training, positive_pair_keys, rank_with_pairs
 from ipseval.validation._result import RANDOM_SAMPLE, Validation
 from ipseval.validation.datasets import RandomExposureStudy
 
@@ -169,17 +169,17 @@ def validate(
     generator = as_generator(rng)
     study = _resolve_study(study, random_exposure, split, threshold)
     positives = study.positives(threshold)
-    exposed = distinct(study.random.user)
+    exposed = unique_keys(study.random.user)
     n_resamples = check_positive_int("n_resamples", n_resamples, minimum=0)
     # Fits draw from a generator of their own, so that all other draws are the same with and without them.
     (fit_generator,) = generator.spawn(1)
-    accumulator = Collected(
+    accumulator = ValidationAccumulator(
         metrics=metric_objects,
         estimators=estimator_objects,
         models=list(models),
-        propensities=seeded(propensities, fit_generator),
+        propensities=with_seeds(propensities, fit_generator),
         exposed=exposed,
-        weights=user_weights(exposed.size, n_resamples, generator),
+        weights=draw_user_weights(exposed.size, n_resamples, generator),
         ties=ties,
         confidence_level=confidence_level,
     )
@@ -193,14 +193,14 @@ def validate(
         else:
             current_split = split
         fold = generator.permutation(np.arange(current_split.n_users) % n_folds)
-        exposure = shown_outside(study, current_split, threshold)
+        exposure = exposure_outside_training(study, current_split, threshold)
         scorers = _build_scorers(models, current_split, trained=split is not None)
-        pairs = liked_pairs(exposure)
+        pairs = positive_pair_keys(exposure)
         candidates = None
         if PPI in requested_estimators:
-            candidates = pairs_to_predict(exposure, current_split)
-            pairs = union(exposure.pair_key, candidates)
-        ranks = rank_beside(scorers, current_split, pairs, compute)
+            candidates = list_pairs_to_predict(exposure, current_split)
+            pairs = union_keys(exposure.pair_key, candidates)
+        ranks = rank_with_pairs(scorers, current_split, pairs, compute)
         accumulator.add(
             number=number,
             split=current_split,

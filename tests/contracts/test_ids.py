@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval import InputError, Interactions, Split
-from tests.inside.utils import by_row, to_id_array
+from tests.inside.utils import align_rows, to_id_array
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -88,9 +88,9 @@ def test_values_of_rows_are_in_the_order_of_the_rows_by_their_labels(labels, row
     like = None if rows is None else pd.Series([0, 0], index=list(rows))
     if expected is None:
         with pytest.raises(InputError, match="weights must have the labels of the rows"):
-            by_row(values, "weights", like)
+            align_rows(values, "weights", like)
     else:
-        assert by_row(values, "weights", like).tolist() == expected
+        assert align_rows(values, "weights", like).tolist() == expected
 
 
 @given(

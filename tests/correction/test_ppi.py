@@ -11,7 +11,7 @@ import ipseval
 from ipseval import Interactions, RandomExposure
 from ipseval.correction import CORRECTED, PPI, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
-from tests.inside.correction import compute_ratio, compute_totals, pairs_to_predict, prediction_powered
+from tests.inside.correction import compute_ratio, compute_totals, list_pairs_to_predict, prediction_powered
 
 # Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
 PLACE = np.array([0, 0, 0, 1, 1, 1, 1])
@@ -92,9 +92,9 @@ def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
     ids = np.arange(3), np.arange(4)
     split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0], [2], *ids))
     exposure = RandomExposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
-    assert pairs_to_predict(exposure, split).tolist() == [8, 9, 11]
+    assert list_pairs_to_predict(exposure, split).tolist() == [8, 9, 11]
     monkeypatch.setattr(prediction_powered, "N_DRAWN", 3)
-    assert set(pairs_to_predict(exposure, split).tolist()) <= {8, 9, 11}
+    assert set(list_pairs_to_predict(exposure, split).tolist()) <= {8, 9, 11}
 
 
 def test_exposure_without_a_positive_has_no_ppi_estimate():

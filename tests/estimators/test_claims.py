@@ -9,7 +9,7 @@ import ipseval
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, card, claim
 from tests.inside.estimators import can_exceed_range, resolve_estimator
-from tests.inside.metrics import RATING_METRICS, rating_metric
+from tests.inside.metrics import RATING_METRICS, resolve_rating_metric
 
 PLUG_IN = "plug-in: no claim (observed positives stand in for all relevant items)"
 EQUAL = "biased unless all propensities are equal"
@@ -47,7 +47,7 @@ CLAIMS = {
 
 
 def metric(label: str):
-    return rating_metric(label) if label in RATING_METRICS else ipseval.metric(label)
+    return resolve_rating_metric(label) if label in RATING_METRICS else ipseval.metric(label)
 
 
 @pytest.mark.parametrize("estimator", CLAIMS)

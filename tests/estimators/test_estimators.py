@@ -13,13 +13,13 @@ from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Aoa, Claim, Estimate, LinearForm, Sample, Snips, UserSums, claim
 from ipseval.ranking import RankedPositives
 from tests.inside.estimators import (
-    Extent,
     Moments,
+    SampleSize,
     build_estimate,
+    build_sample,
     check_sampled_lists,
     normalized_user_values,
     resolve_estimator,
-    weighted_sample,
 )
 from tests.inside.metrics import Recall
 
@@ -144,34 +144,34 @@ def test_a_positive_without_a_propensity_is_excluded_with_its_relevant_item():
 )
 def test_numbers_of_relevant_items_that_cannot_be_are_refused(given, words):
     with pytest.raises(InputError, match=words):
-        weighted_sample(ranked(), None, given, "default")
+        build_sample(ranked(), None, given, "default")
 
 
 def test_numbers_of_relevant_items_may_be_one_for_all_or_those_of_the_positives():
     kinds = {None: "absent", "estimated": "estimated"}
     for n_relevant, kind in kinds.items():
-        sample = weighted_sample(ranked(), None, n_relevant, "default")
+        sample = build_sample(ranked(), None, n_relevant, "default")
         assert (sample.n_relevant, sample.n_relevant_kind) == (None, kind)
     for n_relevant, expected in ((2, [2, 2, 2]), ([2, 1, 0], [2, 1, 0])):
-        sample = weighted_sample(ranked(), None, n_relevant, "default")
+        sample = build_sample(ranked(), None, n_relevant, "default")
         assert (sample.n_relevant.tolist(), sample.n_relevant_kind) == (expected, "known")
     pair_of_user_2 = {"pair": np.array([0.5]), "pair_key": np.array([6])}  # item 0 of user 2
     unknown = ipseval.propensity.Propensity(None, True, "known", 3, **pair_of_user_2)
     with pytest.raises(PropensityError, match=r"^no test positive has a propensity: "):
-        weighted_sample(ranked(), unknown, None, "default")
-    assert len(weighted_sample(ranked(), unknown, None, "default", allow_empty=True).ranked) == 0
+        build_sample(ranked(), unknown, None, "default")
+    assert len(build_sample(ranked(), unknown, None, "default", allow_empty=True).ranked) == 0
     partial = ipseval.propensity.Propensity(np.array([0.5, np.nan, np.nan]), True, "known", 3)
-    assert len(weighted_sample(ranked(), partial, None, "default").ranked) == 1
+    assert len(build_sample(ranked(), partial, None, "default").ranked) == 1
 
 
 def test_an_extent_counts_excluded_users_and_the_persons_of_queries():
     sample = Sample(replace(ranked(), left_out=np.array([False, False, True])), n_without_propensity=4)
-    extent = Extent.of(sample)
+    extent = SampleSize.of(sample)
     assert extent.positives_per_user.tolist() == [1, 1, 1]
     assert (extent.n_without_propensity, extent.n_left_out, extent.n_clusters) == (4, 1, 0)
-    queries = Extent.of(Sample(replace(ranked(), cluster=np.array([0, 0, 1]), cluster_ids=np.arange(2))))
+    queries = SampleSize.of(Sample(replace(ranked(), cluster=np.array([0, 0, 1]), cluster_ids=np.arange(2))))
     assert (queries.n_left_out, queries.n_clusters) == (0, 1)  # query 2, of the other person, has no positive
-    assert Extent.of(Sample(ranked().select(np.zeros(3, dtype=bool)))).positives_per_user.tolist() == [3]
+    assert SampleSize.of(Sample(ranked().select(np.zeros(3, dtype=bool)))).positives_per_user.tolist() == [3]
 
 
 def test_the_shrunk_estimate_lies_between_its_ends_and_has_the_error_of_the_formula_written_out():
@@ -297,7 +297,7 @@ def test_an_estimate_has_each_note_once(sums, extent, notes):
         user_sums,
         ipseval.metric("recall@5"),
         resolve_estimator("snips"),
-        Extent(np.array(extent[0]), extent[1]),
+        SampleSize(np.array(extent[0]), extent[1]),
         is_probability=False,
         n_relevant="absent",
         of_lists=["one list is short"],

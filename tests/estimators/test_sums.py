@@ -9,7 +9,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.estimators import Parts, UserSums
-from tests.inside.estimators import Extent, Moments
+from tests.inside.estimators import Moments, SampleSize
 
 RNG = np.random.default_rng(0)
 N = RNG.random(6)
@@ -276,19 +276,19 @@ def test_the_value_of_each_user_is_its_own_ratio_or_the_root_of_it():
 
 
 def test_an_extent_counts_positives_and_users_and_adds_up():
-    first = Extent(np.array([2, 1, 0, 1]), 3, 4)
-    second = Extent(np.array([1, 2]), 1, 1)
+    first = SampleSize(np.array([2, 1, 0, 1]), 3, 4)
+    second = SampleSize(np.array([1, 2]), 1, 1)
     assert (first.n_positives, first.n_users, first.n_population) == (4, 2, 4)
     assert (first.counts.tolist(), first.median_positives) == ([1, 3], 2.0)
-    assert Extent(np.array([0, 2, 1, 0, 1])).median_positives == 1.5
-    assert np.isnan(Extent(np.array([1])).median_positives)
+    assert SampleSize(np.array([0, 2, 1, 0, 1])).median_positives == 1.5
+    assert np.isnan(SampleSize(np.array([1])).median_positives)
     union = first.merge(second)
     assert union.positives_per_user.tolist() == [3, 3, 0, 1]
     assert union.positives_per_user.tolist() == second.merge(first).positives_per_user.tolist()
     assert (union.n_without_propensity, union.n_left_out, union.n_clusters) == (4, 5, 0)
     assert (first.unit, first.unit_plural, first.units) == ("user", "users", "2 users")
     assert repr(first) == "Extent(4 positives of 2 users)"
-    queries = Extent(np.array([0, 3]), n_clusters=2)
+    queries = SampleSize(np.array([0, 3]), n_clusters=2)
     assert (queries.unit, queries.unit_plural) == ("query", "queries")
     assert queries.units == "3 queries of 2 users"
     assert (queries.n_without_propensity, queries.n_left_out, queries.n_clusters) == (0, 0, 2)

@@ -18,7 +18,7 @@ from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import (
     build_difference_cells,
     compute_difference,
-    find_label,
+    match_label,
     metric_names,
 )
 from tests.worlds import random_split
@@ -249,12 +249,12 @@ def test_names_that_would_coincide_are_an_error_and_undefined_estimates_are_not_
 def test_custom_labels_are_matched_ignoring_case():
     metrics, estimators = ["mine@3"], ["own"]
     assert (
-        find_label("Mine@3", metrics, ipseval.metric),
-        find_label("OWN", estimators, resolve_estimator),
+        match_label("Mine@3", metrics, ipseval.metric),
+        match_label("OWN", estimators, resolve_estimator),
     ) == ("mine@3", "own")
     assert (
-        find_label("One", metrics, ipseval.metric),
-        find_label("Mine@3", estimators, resolve_estimator),
+        match_label("One", metrics, ipseval.metric),
+        match_label("Mine@3", estimators, resolve_estimator),
     ) == ("One", "Mine@3")
 
 

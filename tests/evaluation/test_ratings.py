@@ -14,7 +14,7 @@ from ipseval.estimators import ShrunkSnips, claim
 from ipseval.evaluation import evaluate_ratings
 from reproductions import ratings_coat
 from tests.inside.inference import leave_one_out
-from tests.inside.metrics import RATING_METRICS, rating_metric
+from tests.inside.metrics import RATING_METRICS, resolve_rating_metric
 
 RATED = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "value": [4.0, 2.0, 5.0]})
 PREDICTED = np.array([[3.0, 3.0, 9.0], [9.0, 4.5, 9.0]])  # errors −1, 1, −.5
@@ -119,7 +119,7 @@ def test_the_expectation_of_ips_over_all_observation_patterns_is_the_error_over_
     error = predicted - truth
     assert expectation == pytest.approx([np.abs(error).mean(), np.square(error).mean()], abs=1e-12)
     for metric in ("mae", "mse"):
-        level = claim(rating_metric(metric), "ips", is_probability=True).level
+        level = claim(resolve_rating_metric(metric), "ips", is_probability=True).level
         assert level == "exactly unbiased"
 
 
@@ -261,7 +261,10 @@ def test_ranks_are_no_ratings():
         ipseval.InputError, match="mae is an error of predicted ratings; use evaluate_ratings"
     ):
         ipseval.evaluate(
-            {"m": np.zeros((20, 10))}, world.split(1), metrics=[rating_metric("mae")], estimators=["aoa"]
+            {"m": np.zeros((20, 10))},
+            world.split(1),
+            metrics=[resolve_rating_metric("mae")],
+            estimators=["aoa"],
         )
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval.evaluation.verdict import (
+    ModelRanking,
     Outcome,
-    Standing,
     WeightSupport,
     choose_estimators,
     choose_headline,
@@ -37,7 +37,7 @@ def test_leaders_are_the_highest_and_those_that_do_not_differ_significantly_from
     assert ranking.difference("b", "a") == (pytest.approx(0.2), 0.002)
     p_values = np.array([[1.0, 0.01, 0.03], [0.01, 1.0, 0.4], [0.03, 0.4, 1.0]])
     values = {"a": 0.3, "b": 0.2, "c": 0.1}
-    tested = Standing.from_rows(rows("w", values), replace(paired(values, ()), p_value=p_values))
+    tested = ModelRanking.from_rows(rows("w", values), replace(paired(values, ()), p_value=p_values))
     assert (tested.leaders, tested.p_value) == (("a",), 0.03)  # the largest of those that it differs from
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval.evaluation.verdict import Evidence, Standing, Verdict, decide_verdicts
+from ipseval.evaluation.verdict import Evidence, ModelRanking, Verdict, decide_verdicts
 from tests.inside.estimators import resolve_estimator
 from tests.inside.inference import PairTests, WeightDiagnostics
 
@@ -37,9 +37,9 @@ def rows(estimator: str, values: dict[str, float], metric: str = METRIC) -> pd.D
     return pd.DataFrame(columns | {"estimator": estimator, "metric": metric})
 
 
-def standing(estimator: str, values: dict[str, float], significant: tuple[str, ...]) -> Standing:
+def standing(estimator: str, values: dict[str, float], significant: tuple[str, ...]) -> ModelRanking:
     """Return how recommenders rank by an estimator."""
-    return Standing.from_rows(rows(estimator, values), paired(values, significant))
+    return ModelRanking.from_rows(rows(estimator, values), paired(values, significant))
 
 
 def decide(

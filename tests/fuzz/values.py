@@ -18,8 +18,8 @@ import ipseval
 from ipseval import correction
 from ipseval.validation import datasets
 from ipseval.validation.simulation import World
+from tests.inside.estimators import build_sample as inference_sample
 from tests.inside.estimators import estimate, resolve_estimator
-from tests.inside.estimators import weighted_sample as inference_sample
 from tests.worlds import STUDY
 
 N_USERS, N_ITEMS = 12, 9

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 import ipseval
 from ipseval.errors import InputError
 from tests.inference.worlds import random_ranks
-from tests.inside.inference import required_factors, row_bounds
+from tests.inside.inference import compute_required_factors, row_bounds
 
 
 def ratio_bounds(c, w, *, factor: float) -> tuple[float, float]:
@@ -111,7 +111,7 @@ def test_a_factor_below_one_is_refused(factor):
 
 def required_factor(c, w, target: float) -> float:
     """Return the factor of one estimate."""
-    return required_factors(c[:, None], w, np.array([target]))[0]
+    return compute_required_factors(c[:, None], w, np.array([target]))[0]
 
 
 def enumerate_corners(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[float, float]:
@@ -158,4 +158,4 @@ def test_factors_of_several_estimates_equal_separate_computations():
     c[:, 0] = 0.5
     target[1] = 2.0  # all alike, and out of reach
     separate_factors = [required_factor(c[:, column], w, target[column]) for column in range(9)]
-    np.testing.assert_allclose(required_factors(c, w, target), separate_factors, rtol=1e-12)
+    np.testing.assert_allclose(compute_required_factors(c, w, target), separate_factors, rtol=1e-12)

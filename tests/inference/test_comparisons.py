@@ -15,7 +15,7 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.inference import compare
 from tests.inside.estimators import Moments
-from tests.inside.inference import FEW, adjust, detectable, pair_tests
+from tests.inside.inference import FEW, adjust_p_values, compute_detectable_difference, test_all_pairs
 
 
 def make_estimate(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:
@@ -85,8 +85,8 @@ def test_corrections_equal_statsmodels(ours, theirs, size, monkeypatch):
     p = np.random.default_rng(size).random(size).round(2) ** 2
     expected = multipletests(p, method=theirs)[1]
     frame = pd.DataFrame({"p_value": p})
-    assert adjust(frame, ours, []) == pytest.approx(expected, rel=1e-12)
-    assert adjust(frame, None, []).tolist() == p.tolist()
+    assert adjust_p_values(frame, ours, []) == pytest.approx(expected, rel=1e-12)
+    assert adjust_p_values(frame, None, []).tolist() == p.tolist()
 
 
 def test_the_family_determines_which_tests_are_corrected_together():
@@ -109,7 +109,7 @@ def test_the_family_determines_which_tests_are_corrected_together():
 def test_rounding_differences_count_as_zero_among_many_recommenders():
     values = 1e3 * np.random.default_rng(5).random((FEW + 1, 9))
     values[1] = values[0] + np.tile([1e-13, -1e-13, 0], 3)
-    tests = pair_tests(
+    tests = test_all_pairs(
         key_estimates(**{f"m{number}": make_estimate(row) for number, row in enumerate(values)})
     )["m", "e"]
     assert tests.of("m0", "m1") == (0.0, 1.0)
@@ -137,13 +137,13 @@ def test_identical_recommenders_are_reported_as_equal():
 @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
 def test_the_minimum_detectable_difference_equals_statsmodels(n, power):
     exact = TTestPower().solve_power(nobs=n, alpha=0.05, power=power)
-    assert detectable(1.0, n, 0.1, power=power)[0] == pytest.approx(exact, rel=0.01)
+    assert compute_detectable_difference(1.0, n, 0.1, power=power)[0] == pytest.approx(exact, rel=0.01)
 
 
 @pytest.mark.parametrize("effect", [0.05, 0.2, 0.5])
 def test_the_number_of_users_needed_equals_statsmodels(effect):
     exact = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
-    assert abs(detectable(1.0, 9, effect)[1] - exact) <= 1.5
+    assert abs(compute_detectable_difference(1.0, 9, effect)[1] - exact) <= 1.5
 
 
 def test_users_needed_for_the_minimum_detectable_difference_are_the_present_users():

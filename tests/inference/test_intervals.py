@@ -17,11 +17,11 @@ from tests.inside.inference import (
     bca_interval,
     blocks,
     bootstrap,
+    compute_normal_interval,
+    compute_quantiles,
     draw_counts,
     jackknife_acceleration,
     leave_one_out,
-    normal_interval,
-    quantiles,
 )
 
 A = ("a", "m", "e")
@@ -154,15 +154,17 @@ def test_invalid_input_of_the_bootstrap_is_refused():
 
 def test_normal_interval_of_a_hand_worked_case():
     # z of 90 % is 1.644854.
-    low, high = normal_interval(2.0, 0.5, confidence_level=0.9)
+    low, high = compute_normal_interval(2.0, 0.5, confidence_level=0.9)
     assert (low, high) == pytest.approx((2 - 0.8224268, 2 + 0.8224268), abs=1e-7)
-    assert all(math.isnan(bound) for bound in normal_interval(0.5, float("nan"), confidence_level=0.95))
+    assert all(
+        math.isnan(bound) for bound in compute_normal_interval(0.5, float("nan"), confidence_level=0.95)
+    )
 
 
 def test_quantiles_exclude_undefined_replicates():
     replicates = np.concatenate([np.arange(101.0), [np.nan] * 50])
-    assert quantiles(replicates, 0.25, 0.75) == (25.0, 75.0)
-    assert all(math.isnan(b) for b in quantiles(np.full(3, np.nan), 0.25, 0.75))
+    assert compute_quantiles(replicates, 0.25, 0.75) == (25.0, 75.0)
+    assert all(math.isnan(b) for b in compute_quantiles(np.full(3, np.nan), 0.25, 0.75))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -202,4 +204,4 @@ def test_acceleration_of_values_equal_up_to_rounding_is_zero():
 @pytest.mark.parametrize("level", [0, 1, 95, -0.1])
 def test_a_confidence_level_outside_0_1_is_refused(level):
     with pytest.raises(InputError, match="confidence_level must be in"):
-        normal_interval(0.0, 1.0, confidence_level=level)
+        compute_normal_interval(0.0, 1.0, confidence_level=level)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import ipseval
-from tests.inside.inference import fit_generalised_pareto, pareto_k, popularity_weights
+from tests.inside.inference import fit_generalised_pareto, group_weights_by_popularity, pareto_k
 
 
 def evaluate_items(propensity, estimators=("aoa", "snips-global")):
@@ -35,7 +35,9 @@ def evaluate_items(propensity, estimators=("aoa", "snips-global")):
 def test_the_weight_of_a_group_is_the_sum_of_its_inverse_propensities():
     """γ = 0: P ∝ √n*, so weights are 1, 1/3, 1/4 and 1/4 of a, c, d and d: in all 11/6."""
     evaluation = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0))
-    groups = popularity_weights(evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity)
+    groups = group_weights_by_popularity(
+        evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity
+    )
     assert groups["group"].tolist() == ["1", "9", "16"]
     assert groups["estimator"].unique().tolist() == ["snips-global"]
     assert groups[["n_items", "n_positives"]].to_numpy().tolist() == [[1, 1], [1, 1], [1, 2]]
@@ -46,7 +48,9 @@ def test_the_weight_of_a_group_is_the_sum_of_its_inverse_propensities():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_without_popularity_items_are_grouped_by_propensity():
     evaluation = evaluate_items(ipseval.KnownPropensity(item=[0.1, 0.2, 0.5, 0.5]))
-    groups = popularity_weights(evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity)
+    groups = group_weights_by_popularity(
+        evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity
+    )
     assert groups["by"].unique().tolist() == ["P"]
     assert groups["group"].tolist() == ["0.1", "0.5"]
     assert groups["weight_share"].tolist() == pytest.approx([10 / 16, 6 / 16])
@@ -54,13 +58,17 @@ def test_without_popularity_items_are_grouped_by_propensity():
 
 def test_unweighted_estimators_have_no_popularity_groups():
     unweighted = evaluate_items(None, ["aoa"])
-    assert popularity_weights(
+    assert group_weights_by_popularity(
         unweighted.samples["any"], unweighted.definitions[1], unweighted.propensity
     ).empty
     weighted = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0), ["aoa", "snips-pooled", "snips-global"])
-    assert popularity_weights(weighted.samples["any"], weighted.definitions[1][:1], weighted.propensity).empty
-    assert popularity_weights(unweighted.samples["any"], weighted.definitions[1], None).empty
-    groups = popularity_weights(weighted.samples["any"], weighted.definitions[1], weighted.propensity)
+    assert group_weights_by_popularity(
+        weighted.samples["any"], weighted.definitions[1][:1], weighted.propensity
+    ).empty
+    assert group_weights_by_popularity(unweighted.samples["any"], weighted.definitions[1], None).empty
+    groups = group_weights_by_popularity(
+        weighted.samples["any"], weighted.definitions[1], weighted.propensity
+    )
     assert groups.index.tolist() == list(range(6))
 
 

@@ -13,11 +13,11 @@ import ipseval
 from ipseval.errors import InputError, PositivityWarning, PropensityError
 from ipseval.estimators import Estimator, Sample
 from tests.inference.worlds import random_ranks, ranked
-from tests.inside.estimators import Extent, resolve_estimator
+from tests.inside.estimators import SampleSize, resolve_estimator
 from tests.inside.inference import (
     AllWeights,
-    Weighed,
     WeightDiagnostics,
+    WeightMoments,
     WeightTotals,
     effective_sample_size,
 )
@@ -25,7 +25,7 @@ from tests.inside.inference import (
 
 def diagnose_sample(sample, propensity, *, weighted=True):
     totals = WeightTotals.from_sample(sample, propensity, weighted=weighted)
-    return totals.diagnostics(Extent.of(sample), propensity)
+    return totals.diagnostics(SampleSize.of(sample), propensity)
 
 
 def diagnose_items(popularity, floor=None, weighted=True):
@@ -182,7 +182,7 @@ def test_diagnostics_of_merged_sums_equal_diagnostics_of_all_users():
     )
     assert (no_weights.totals, no_weights.estimator_sums, no_weights.products) == ({}, {}, {})
     assert set(all_weights.products) == {("ap", "ips"), ("rr", "ips")}
-    extent = Extent.of(sample)
+    extent = SampleSize.of(sample)
     diagnostics_of_all = all_weights.diagnostics(ESTIMATORS, extent, propensity)
     assert 0 < diagnostics_of_all["ips"].clipped_share < 1
     for weights in (
@@ -205,12 +205,12 @@ def test_diagnostics_of_merged_sums_equal_diagnostics_of_all_users():
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
 def test_sums_of_tiny_and_huge_weights_can_be_merged(scale):
     weights = [np.array([1.0, 3.0]) * scale, np.array([0.5, 6.0, 2.0]) * scale]
-    first_moments, second_moments = map(Weighed.of, weights)
+    first_moments, second_moments = map(WeightMoments.of, weights)
     all_weights = np.concatenate(weights) / scale
     for moments in (
         first_moments.merge(second_moments),
         second_moments.merge(first_moments),
-        Weighed.of_logs(np.log(all_weights) + np.log(scale)),
+        WeightMoments.of_logs(np.log(all_weights) + np.log(scale)),
     ):
         assert moments.ess == pytest.approx(all_weights.sum() ** 2 / (all_weights**2).sum(), rel=1e-12)
         assert moments.max_share == pytest.approx(6 / 12.5, rel=1e-12)
@@ -252,7 +252,7 @@ def make_sample(propensity, user, n_relevant=None):
 
 
 def diagnose_estimator(sample, estimator):
-    return AllWeights.of(sample, [estimator]).diagnostics([estimator], Extent.of(sample), None)[
+    return AllWeights.of(sample, [estimator]).diagnostics([estimator], SampleSize.of(sample), None)[
         estimator.label
     ]
 

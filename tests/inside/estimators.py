@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.estimators.estimate import FITTED, build_estimate, estimate
+from ipseval.estimators.estimate import FITTED_WEIGHTS_NOTE, build_estimate, estimate
 from ipseval.estimators.labels import (
     AOA_POOLED,
     ESTIMATORS_SHOWN,
@@ -10,6 +10,6 @@ from ipseval.estimators.labels import (
     can_exceed_range,
     resolve_estimator,
 )
-from ipseval.estimators.sample import Extent, check_sampled_lists, weighted_sample
+from ipseval.estimators.sample import SampleSize, build_sample, check_sampled_lists
 from ipseval.estimators.snips import normalized_user_values
 from ipseval.estimators.user_sums import Moments

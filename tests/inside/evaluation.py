@@ -12,7 +12,7 @@ from ipseval.evaluation._page_sections import (
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.differences import build_difference_cells, compute_difference
-from ipseval.evaluation.evaluation import find_label
+from ipseval.evaluation.evaluation import match_label
 from ipseval.evaluation.plotting import PLOT_KINDS
 from ipseval.evaluation.report_content import ReportContent
 from ipseval.evaluation.segments._group_statistics import (
@@ -25,10 +25,10 @@ from ipseval.evaluation.segments._group_statistics import (
     t_test,
 )
 from ipseval.evaluation.segments._segments import SegmentCell
-from ipseval.evaluation.segments._sums import AS_KNOWN, power_sums
 from ipseval.evaluation.segments._tables import _describe_differences, _describe_gaps
 from ipseval.evaluation.segments.build import _assess_reliability
-from ipseval.evaluation.segments.built_in_groups import resolve
+from ipseval.evaluation.segments.built_in_groups import resolve_groups
+from ipseval.evaluation.segments.segment_sums import AS_KNOWN, power_sums
 from ipseval.evaluation.tracking import metric_names
-from ipseval.evaluation.verdict import Outcome, Standing, Verdict
+from ipseval.evaluation.verdict import ModelRanking, Outcome, Verdict
 from ipseval.evaluation.verdict_text import write_verdict

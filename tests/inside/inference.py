@@ -8,11 +8,11 @@ from ipseval.inference._pareto_tail import fit_generalised_pareto, pareto_k
 from ipseval.inference.comparisons import (
     FEW,
     PairTests,
-    adjust,
-    detectable,
-    pair_tests,
+    adjust_p_values,
+    compute_detectable_difference,
+    test_all_pairs,
 )
-from ipseval.inference.estimate_frame import too_wide
+from ipseval.inference.estimate_frame import format_error_flag
 from ipseval.inference.gamma_range import GammaRange, _find_range_end, find_gamma_ranges
 from ipseval.inference.gamma_sensitivity import sensitivity
 from ipseval.inference.interval_methods import bootstrap_refit
@@ -20,19 +20,19 @@ from ipseval.inference.intervals import (
     bca_interval,
     blocks,
     bootstrap,
+    compute_normal_interval,
+    compute_quantiles,
     draw_counts,
     jackknife_acceleration,
     leave_one_out,
-    normal_interval,
-    quantiles,
 )
-from ipseval.inference.weight_bounds import required_factors, row_bounds
+from ipseval.inference.weight_bounds import compute_required_factors, row_bounds
 from ipseval.inference.weight_diagnostics import (
     AllWeights,
-    Weighed,
     WeightDiagnostics,
+    WeightMoments,
     WeightTotals,
     _group_by_popularity,
     effective_sample_size,
-    popularity_weights,
+    group_weights_by_popularity,
 )

@@ -23,7 +23,7 @@ from ipseval.ranking.adapters._model_scores import align
 from ipseval.ranking.adapters.registry import ADAPTERS
 from ipseval.ranking.candidates import (
     CandidateLists,
-    Targets,
+    HeldOutPositives,
     as_candidates,
     keep_candidates,
     restrict_items,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.inference.orders import RowOrders, measures
+from ipseval.inference.orders import RowOrders, compute_agreement
 from ipseval.studies.agreement._blocks import blocks, compute_silhouette
 from ipseval.studies.online._noise import (
     NoisyDifferences,
@@ -18,7 +18,7 @@ from ipseval.studies.protocols._compare import (
     _find_inversions,
     average_comparisons,
 )
-from ipseval.studies.protocols._evaluate import Result, Setting, _compute_covariance
+from ipseval.studies.protocols._evaluate import ProtocolResult, Setting, _compute_covariance
 from ipseval.studies.protocols._protocol import Choice, format_setting
 from ipseval.studies.protocols._result import _choose_reference
 from ipseval.studies.protocols._run import Plan, run_plan

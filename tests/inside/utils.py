@@ -6,17 +6,17 @@ from ipseval.utils import artefacts, checks, codec, columns, compute, ids, regis
 from ipseval.utils.annotations import fits_annotation
 from ipseval.utils.codec import CLASSES, PLACES
 from ipseval.utils.compute import one_blas_thread
-from ipseval.utils.counts import Count, added, counts_frame, some
+from ipseval.utils.counts import Count, added, counts_frame, drop_zero_counts
 from ipseval.utils.ids import (
-    among,
-    by_row,
-    distinct,
+    align_rows,
     grouped_order,
+    is_member,
+    mark_repeats,
     ranks_within_group,
-    repeated,
     same_ids,
     to_id_array,
-    union,
+    union_keys,
+    unique_keys,
 )
 from ipseval.utils.public import missing_attribute, public_function
-from ipseval.utils.types import FloatArray, freeze, owned, readonly, unchecked
+from ipseval.utils.types import FloatArray, as_readonly, build_unchecked, copy_if_writable, freeze

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ipseval.validation._accumulator import _mean_absolute_noise
-from ipseval.validation._calibration import Calibration, resolve_propensity, seeded
+from ipseval.validation._calibration import Calibration, resolve_propensity, with_seeds
 from ipseval.validation._criteria import (
     CRITERIA,
     Estimates,
     compute_criteria,
+    draw_user_weights,
     resample_estimates,
-    user_weights,
 )
 from ipseval.validation._curve import (
     DENSITY_RATIO,
@@ -18,7 +18,7 @@ from ipseval.validation._curve import (
     WITH_INTERACTIONS,
     _score_estimates,
 )
-from ipseval.validation._population import Compared, shown_outside
+from ipseval.validation._population import PairedPositives, exposure_outside_training
 from ipseval.validation._result import describe_verdict
 from ipseval.validation.datasets import _files
 from ipseval.validation.simulation._sampling import Taste, draw_distinct, uniform_hash

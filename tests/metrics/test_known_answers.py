@@ -11,7 +11,7 @@ import pytest
 import ipseval
 from ipseval.metrics import AdditiveMetric
 from ipseval.ranking import RankedPositives
-from tests.inside.metrics import RatedPairs, rating_metric
+from tests.inside.metrics import RatedPairs, resolve_rating_metric
 
 
 def one_user(ranks: list[int], n: int, *, tied: list[int] | None = None, gain=None) -> RankedPositives:
@@ -223,7 +223,7 @@ def test_errors_of_ratings_are_absolute_or_squared(label, expected):
         zeros, np.arange(2), zeros, zeros, np.full(2, 4), np.arange(1), np.arange(4),
         error=np.array([-2.0, 3.0]), n_pairs=np.array([4.0]),
     )  # fmt: skip
-    metric = rating_metric(label)
+    metric = resolve_rating_metric(label)
     assert metric.contributions(pairs).tolist() == expected
     assert metric.user_values(pairs, np.array([1.0, 3.0])).tolist() == [(expected[0] + 3 * expected[1]) / 4]
     assert (metric.mass(pairs).tolist(), metric.root) == ([4], label == "rmse")

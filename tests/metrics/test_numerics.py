@@ -23,7 +23,7 @@ from tests.inside.metrics import (
     compute_order_statistic,
     sort_descending,
 )
-from tests.inside.utils import readonly
+from tests.inside.utils import as_readonly
 
 N = 100_000
 
@@ -382,7 +382,7 @@ def test_the_largest_values_of_each_user_come_first(n_levels):
     ranked = RankedPositives(user, item, 0 * item, 0 * item, 0 * item + 99, range(12), range(99))
     for _ in range(3):
         values = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=100)]
-        for gains in (values, readonly(values), readonly(values + 0), 2 * values, -values):
+        for gains in (values, as_readonly(values), as_readonly(values + 0), 2 * values, -values):
             expected = gains[np.lexsort((-gains, user))]
             for _ in range(2):
                 np.testing.assert_array_equal(sort_descending(ranked, gains), expected)

@@ -52,7 +52,7 @@ class Room:
 # done with them is. `tests/contracts/test_speed.py` sets all of them to others and asks for the same numbers.
 SPEED = {
     "ipseval/evaluation/beyond/_measures.py": ("CHUNK_ENTRIES",),
-    "ipseval/evaluation/segments/_sums.py": ("CHUNK",),
+    "ipseval/evaluation/segments/segment_sums.py": ("CHUNK",),
     "ipseval/inference/weight_bounds.py": ("BLOCK_ENTRIES",),
     "ipseval/inference/intervals.py": ("DRAWS_PER_STEP",),
     "ipseval/correction/_path.py": ("BLOCK",),

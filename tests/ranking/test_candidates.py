@@ -14,7 +14,7 @@ from ipseval.errors import DataWarning
 from ipseval.ranking.kernels.blocks import Batch
 from tests.inside.ranking import (
     CandidateLists,
-    Targets,
+    HeldOutPositives,
     as_candidates,
     keep_candidates,
     restrict_items,
@@ -29,7 +29,7 @@ TEST = pd.DataFrame(
 SPLIT = Split.from_frames(TRAIN.assign(value=1.0), TEST, items=list("pqrst"), value="value")
 # Users a, b, c are 0, 1, 2 and items p … t are 0 … 4: the positives are 0-1, 0-2, 1-0 and 2-4, the training
 # items 0-0, 0-3 and 2-1.
-TARGETS = Targets.from_split(SPLIT)
+TARGETS = HeldOutPositives.from_split(SPLIT)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,9 @@ def test_targets_that_all_compete_are_returned_unchanged_and_none_is_an_error():
 
 
 def test_a_batch_holds_users_with_positives_or_all_users():
-    targets = Targets.from_split(make_world(3, 4, {(0, 0), (1, 2), (2, 1)}, {(0, 1), (2, 0), (2, 3)}).split)
+    targets = HeldOutPositives.from_split(
+        make_world(3, 4, {(0, 0), (1, 2), (2, 1)}, {(0, 1), (2, 0), (2, 3)}).split
+    )
     batch = Batch.from_targets(targets)
     full_batch = Batch.from_targets(targets, all_users=True)
     assert (batch.users.tolist(), batch.start.tolist(), batch.item.tolist()) == ([0, 2], [0, 1, 3], [1, 0, 3])

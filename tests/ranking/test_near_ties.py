@@ -12,7 +12,7 @@ import pytest
 from ipseval import Split
 from ipseval.ranking.kernels.blocks import Batch, Shape, Tile, UndecidedItems
 from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
-from tests.inside.ranking import Factors, Targets, select_kernels
+from tests.inside.ranking import Factors, HeldOutPositives, select_kernels
 from tests.ranking.worlds import ENGINES
 
 WIDTH = 400
@@ -50,7 +50,7 @@ def make_ranking(kinds, n_items: int = WIDTH * 3):
     split = Split.from_frames(train, pairs, items=range(n_items))
     return (
         Factors.from_arrays(user, item, None, "m"),
-        Batch.from_targets(Targets.from_split(split)),
+        Batch.from_targets(HeldOutPositives.from_split(split)),
         user @ item.T,
     )
 
@@ -63,7 +63,7 @@ def test_many_undecided_items_get_exact_scores_for_the_whole_tile(kernels):
         pairs = pd.DataFrame({"user": [0], "item": [5]})
         split = Split.from_frames(pairs.assign(item=7), pairs, items=range(WIDTH))
         factors = Factors.from_arrays(np.array([[1.0, 1 / 3]]), item, None, "m")
-        batch = Batch.from_targets(Targets.from_split(split))
+        batch = Batch.from_targets(HeldOutPositives.from_split(split))
         block = factors.block(batch, factors.exact(batch, kernels))
         worker = kernels.Worker(Shape(1, WIDTH, factors.item.shape[1], factors.fast_item.dtype))
         worker.begin(block)

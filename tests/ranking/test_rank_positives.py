@@ -8,7 +8,7 @@ import pytest
 
 from ipseval import InputError, SampledCandidates, Split, rank_positives
 from ipseval.ranking import top_items
-from tests.inside.ranking import Targets, _rank_positives
+from tests.inside.ranking import HeldOutPositives, _rank_positives
 
 TRAIN = {"user": [0, 2], "item": [0, 3]}
 TEST = {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]}
@@ -84,7 +84,7 @@ def test_positives_and_training_items_in_any_order_are_sorted_by_user_and_item(w
     options = {"value": "value"} if with_gain else {}
     frames = train.assign(value=1), test.assign(value=[4, 3, 2, 1])
     split = Split.from_frames(*frames, users=range(3), items=range(6), **options)
-    targets = Targets.from_split(split)
+    targets = HeldOutPositives.from_split(split)
     assert (targets.user.tolist(), targets.item.tolist()) == ([0, 0, 1, 2], [1, 2, 3, 0])
     assert (targets.gain.tolist() if with_gain else targets.gain) == ([2, 1, 3, 4] if with_gain else None)
     assert (targets.excluded_items.tolist(), targets.excluded_start.tolist()) == ([0, 3], [0, 1, 1, 2])

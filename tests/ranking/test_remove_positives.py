@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ipseval import InputError, RankedPositives, SampledCandidates, rank_positives
 from tests.conftest import examples
 from tests.golden.ranking_oracle import rank
-from tests.inside.ranking import Drawer, Targets
+from tests.inside.ranking import Drawer, HeldOutPositives
 from tests.ranking.worlds import World, frame, make_world, random_world
 
 KINDS = ("array", "sparse", "factors", "function", "allowed", "candidates")
@@ -154,7 +154,7 @@ def test_removed_positives_count_as_never_drawn(scheme):
 
 def check_draws(ranked, mask, remaining, world, scores, sampler) -> None:
     """Check, draw by draw, the ranks that remain after the positives of a mask are removed."""
-    targets = Targets.from_split(world.split)
+    targets = HeldOutPositives.from_split(world.split)
     drawer = Drawer(sampler, targets, sampler.weights(world.split))
     expected_rows = []
     above_estimate = []

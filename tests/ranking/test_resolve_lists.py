@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ipseval import InputError, Lists, Split, rank_positives
-from tests.inside.ranking import Targets, TopKCollector, rank_lists, resolve_lists
+from tests.inside.ranking import HeldOutPositives, TopKCollector, rank_lists, resolve_lists
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": ["p", "q", "p", "q"]})
 TEST = pd.DataFrame({"user": ["a", "b", "b", "c"], "item": ["r", "q", "s", "p"]})
@@ -160,7 +160,7 @@ def test_the_best_entries_of_lists_are_collected_by_user_and_item():
 
     lists = Lists({"a": ["x", "s", "r"], "b": ["t", "s"], "c": ["t", "p", "r"]}, unknown="candidate")
     top = TopKCollector(2, handle, np.arange(3))
-    rank_lists(lists, SPLIT, Targets.from_split(SPLIT), name="m", top=top)
+    rank_lists(lists, SPLIT, HeldOutPositives.from_split(SPLIT), name="m", top=top)
     # The unknown item keeps the first place of a and is in no list of items: s is the one that is left.
     assert [row[:2] for row in entries] == [(0, 3), (1, 3), (1, 4), (2, 0), (2, 4)]
 

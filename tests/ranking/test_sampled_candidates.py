@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from ipseval import InputError, SampledCandidates, rank_positives
-from tests.inside.ranking import Drawer, Targets, positions_to_items
+from tests.inside.ranking import Drawer, HeldOutPositives, positions_to_items
 from tests.ranking.worlds import make_world
 
 WEIGHTS = np.array([0.5, 0.25, 0.0, 1.0, 0.125, 2.0, 0.125])
 # User 0 has trained on items 1 and 5, and its positives are 0 and 3; user 1 has one positive.
 WORLD = make_world(2, 7, {(0, 1), (0, 5)}, {(0, 0), (0, 3), (1, 6)})
-TARGETS = Targets.from_split(WORLD.split)
+TARGETS = HeldOutPositives.from_split(WORLD.split)
 
 
 def draw(user: int, items: list[int], n_sampled: int, **options):

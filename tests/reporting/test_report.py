@@ -17,11 +17,11 @@ import pytest
 import ipseval
 from ipseval.reporting import Tables
 from tests.inside import reporting as report
-from tests.inside.estimators import Extent, resolve_estimator
+from tests.inside.estimators import SampleSize, resolve_estimator
 from tests.inside.evaluation import (
+    ModelRanking,
     Outcome,
     ReportContent,
-    Standing,
     Verdict,
     build_explanation,
     write_verdict,
@@ -180,7 +180,7 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
     frame = pd.DataFrame(rows, columns=columns)
     # By SNIPS no adjusted test finds a difference.
     standings = {
-        label: Standing.from_rows(part, paired(names, told_apart if label == "aoa" else ()))
+        label: ModelRanking.from_rows(part, paired(names, told_apart if label == "aoa" else ()))
         for label, part in frame.groupby("estimator", sort=False)
     }
     n_defined = len(standings["aoa"].ranked)
@@ -197,7 +197,7 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
         estimators=tuple(resolve_estimator(label) for label in labels),
         propensity=None,
         flags={("recall@10", label): flag for label, flag in zip(labels, flags, strict=True)},
-        size=Extent(np.array([0, 4])),
+        size=SampleSize(np.array([0, 4])),
         candidates="all items",
         confidence_level=0.95,
     )

@@ -19,8 +19,8 @@ from reproductions.weight_checks import (
     is_per_item,
     normalised_rank,
 )
-from tests.inside.estimators import resolve_estimator, weighted_sample
-from tests.inside.validation import Compared
+from tests.inside.estimators import build_sample, resolve_estimator
+from tests.inside.validation import PairedPositives
 
 MODELS = {
     "popularity": baselines.popularity,
@@ -183,8 +183,8 @@ def test_popularity_balance_of_a_small_sample_is_worked_by_hand():
     random = ranked([0, 1, 2], [1, 2, 3], [3, 4, 5])
     of_item = np.array([4.0, 2.0, 1.0, 0.0])
     propensity = Propensity(np.array([0.5, 0.25, 0.2, 0.1]), True, "test", 4)
-    sample = weighted_sample(held_out, propensity, None, "default")
-    compared = Compared("pooled", (), {"a": held_out}, {"a": random}, "default")
+    sample = build_sample(held_out, propensity, None, "default")
+    compared = PairedPositives("pooled", (), {"a": held_out}, {"a": random}, "default")
     split = SplitBalance(compared, of_item)
     value, influence = split.popularity(resolve_estimator("snips-pooled"), sample, compared)
     # Weights 2, 4, 2 on 4, 2, 4: 24/8 = 3. Random: 2, 1, 0 with mean 1 and SD √(2/3).

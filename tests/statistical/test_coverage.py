@@ -19,7 +19,7 @@ from ipseval.inference import compare
 from ipseval.metrics import metric
 from tests.inference.worlds import ranked
 from tests.inside.estimators import resolve_estimator
-from tests.inside.inference import bootstrap, normal_interval
+from tests.inside.inference import bootstrap, compute_normal_interval
 
 N_ITEMS, N_TYPES, N_RELEVANT = 30, 10, 6
 METRIC = "mean_dcg@10"
@@ -90,7 +90,7 @@ def coverage(population: Population, n_users: int, n_sets: int, seed: int) -> di
         rows = np.repeat(np.arange(times.size), times)
         for name, sums in population.sums.items():
             one = Estimate(METRIC, name, drawn(sums, rows), rows.size, Claim("no claim", ""))
-            low, high = normal_interval(one.value, one.standard_error, confidence_level=0.95)
+            low, high = compute_normal_interval(one.value, one.standard_error, confidence_level=0.95)
             covered[name] += low <= population.truth[name] <= high
     return {name: count / n_sets for name, count in covered.items()}
 

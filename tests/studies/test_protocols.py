@@ -28,7 +28,7 @@ from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Protocol, ProtocolStudy, Tuned, grid
-from tests.inside.studies import Result, Setting, _choose_reference, _find_inversions
+from tests.inside.studies import ProtocolResult, Setting, _choose_reference, _find_inversions
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -185,12 +185,12 @@ def test_leave_one_out_says_that_snips_equals_aoa(random_order: ProtocolStudy) -
     assert notes.str.contains("snips is identical to aoa here").all()
 
 
-def result(estimates: list[float], errors: list[float]) -> Result:
+def result(estimates: list[float], errors: list[float]) -> ProtocolResult:
     """Return a result whose models have independent errors."""
     setting = Setting("shop", "RO_RS", "5-core", "full", "aoa", None)
     covariance = np.diag(np.square(errors))
     none = np.zeros((1, len(errors)))
-    return Result(setting, "auc", np.array(estimates), covariance, none, none, 100, "")
+    return ProtocolResult(setting, "auc", np.array(estimates), covariance, none, none, 100, "")
 
 
 def test_swaps_are_tested_by_the_smaller_of_the_two_z_values() -> None:

@@ -17,7 +17,7 @@ from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Inversion, ProtocolStudy
 from tests.inside.reporting import Heading, Notes, Table
 from tests.inside.studies import (
-    Result,
+    ProtocolResult,
     Setting,
     _compute_covariance,
     _describe_most_frequent_swap,
@@ -42,12 +42,16 @@ GIVEN = {
 }
 
 
-def result(number: int, log: str, split: str, estimator: str, estimates: list[float], error: float) -> Result:
+def result(
+    number: int, log: str, split: str, estimator: str, estimates: list[float], error: float
+) -> ProtocolResult:
     setting = Setting(log, split, "5-core", "full", estimator, None if estimator == "aoa" else 0.5)
     replicates = estimates + 0.15 * np.random.default_rng(number).normal(size=(N_REPLICATES, 3))
     note = {4: "many ties", 5: "few users"}.get(number, "")
     covariance = error**2 * np.eye(3)
-    return Result(setting, "auc", np.array(estimates), covariance, replicates, replicates, 10 + number, note)
+    return ProtocolResult(
+        setting, "auc", np.array(estimates), covariance, replicates, replicates, 10 + number, note
+    )
 
 
 RESULTS = [result(number, *where, *values) for number, (where, values) in enumerate(GIVEN.items())]
@@ -270,10 +274,10 @@ def test_study_with_one_setting_has_no_comparisons() -> None:
     assert alone.between("split").empty
 
 
-def make_repeated_result(repeats: list[list[float]]) -> Result:
+def make_repeated_result(repeats: list[list[float]]) -> ProtocolResult:
     setting = Setting("one", "RO_RS", "5-core", "full", "aoa", None)
     table = np.array(repeats)
-    return Result(setting, "auc", table.mean(axis=0), np.eye(3), table, table, 9, "")
+    return ProtocolResult(setting, "auc", table.mean(axis=0), np.eye(3), table, table, 9, "")
 
 
 def test_winners_share_repeats_where_they_tie() -> None:
@@ -296,10 +300,10 @@ def test_winners_share_repeats_where_they_tie() -> None:
     assert winners.loc[0, where].drop("gamma").tolist() == ["one", "RO_RS", "5-core", "full", "aoa", "auc"]
 
 
-def pair(estimates: list[float], covariance: object) -> Result:
+def pair(estimates: list[float], covariance: object) -> ProtocolResult:
     none = np.zeros((1, 2))
     table = np.array(covariance, dtype=float)
-    return Result(RESULTS[0].setting, "auc", np.array(estimates), table, none, none, 9, "")
+    return ProtocolResult(RESULTS[0].setting, "auc", np.array(estimates), table, none, none, 9, "")
 
 
 def test_swap_test_uses_the_covariance_and_allows_certain_or_unknown_differences() -> None:

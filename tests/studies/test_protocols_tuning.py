@@ -20,7 +20,14 @@ from ipseval.metrics import metric as find_metric
 from ipseval.ranking import rank_positives
 from ipseval.studies.protocols import Protocol, ProtocolStudy, Tuned
 from reproductions.traits import log_traits
-from tests.inside.studies import Choice, RowOrders, blocks, compute_silhouette, format_setting, measures
+from tests.inside.studies import (
+    Choice,
+    RowOrders,
+    blocks,
+    compute_agreement,
+    compute_silhouette,
+    format_setting,
+)
 from tests.studies.test_protocols import THREE, make_log, popular, study
 
 CALLS: Counter[str] = Counter()
@@ -273,7 +280,7 @@ def orders_in_blocks(rng: np.random.Generator, n_models: int = 8, noise: float =
     orders = [RowOrders.of(row) for row in values]
     src = np.eye(20)
     for a, b in itertools.combinations(range(20), 2):
-        src[a, b] = src[b, a] = measures(orders[a], orders[b], [1])["src"][0]
+        src[a, b] = src[b, a] = compute_agreement(orders[a], orders[b], [1])["src"][0]
     return truth, src
 
 

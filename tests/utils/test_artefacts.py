@@ -26,7 +26,7 @@ ARRAYS = [np.arange(6).reshape(2, 3), np.array(["a", None, 3, 0.5, True], dtype=
 
 
 def write(path: Path) -> None:
-    with artefacts.writing(path) as stream:
+    with artefacts.open_atomically(path) as stream:
         artefacts.write_archive(stream, {"about": "x"}, ARRAYS)
 
 
@@ -139,7 +139,7 @@ def test_encrypted_pickled_repeated_and_foreign_members_are_refused(tmp_path):
 def test_ids_that_are_neither_numbers_nor_text_are_refused_and_nothing_is_left(tmp_path):
     with (
         pytest.raises(InputError, match="ids of type tuple cannot be stored"),
-        artefacts.writing(tmp_path / "a.npz") as stream,
+        artefacts.open_atomically(tmp_path / "a.npz") as stream,
     ):
         artefacts.write_archive(stream, {}, [np.array([(1,), None], dtype=object)[:1]])
     assert list(tmp_path.iterdir()) == []
@@ -157,8 +157,8 @@ def test_where_a_file_cannot_be_written_is_said_before_anything_is_computed(tmp_
         cases["/dev/full"] = "is a device or pipe"
     for path, message in cases.items():
         with pytest.raises(InputError, match=message):
-            artefacts.writable(path)
-    assert artefacts.writable(tmp_path / "new" / "folder" / "x.json").parent.is_dir()
+            artefacts.check_writable(path)
+    assert artefacts.check_writable(tmp_path / "new" / "folder" / "x.json").parent.is_dir()
 
 
 def test_a_link_and_the_permissions_of_a_file_survive_writing(tmp_path):
@@ -176,7 +176,7 @@ def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path):
     path.write_text("old")
 
     def write_half() -> None:
-        with artefacts.writing(path) as stream:
+        with artefacts.open_atomically(path) as stream:
             stream.write(b"half")
             raise ZeroDivisionError
 
@@ -217,7 +217,7 @@ def test_leftovers_of_dead_processes_are_removed_and_all_others_kept(tmp_path):
 @pytest.mark.parametrize(("host", "part"), [("node-1.lan", "node-1-lan"), ("", "host")])
 def test_a_half_written_file_is_named_after_its_machine_without_dots(tmp_path, monkeypatch, host, part):
     monkeypatch.setattr("socket.gethostname", lambda: host)
-    with artefacts.writing(tmp_path / "a"):
+    with artefacts.open_atomically(tmp_path / "a"):
         (half,) = (path.name.split(".") for path in tmp_path.iterdir())
     assert half[2:] == [part, str(os.getpid()), "tmp"]
 
@@ -267,7 +267,7 @@ def test_a_reader_that_fails_is_an_error_that_names_the_file_and_the_way_out():
         (InputError("as it is"), "as it is"),
     ):
         assert text_of(InputError, lambda error=error: failing(error)) == text
-    with pytest.raises(ZeroDivisionError), artefacts.writing("never") as _:
+    with pytest.raises(ZeroDivisionError), artefacts.open_atomically("never") as _:
         raise ZeroDivisionError
 
 

@@ -26,18 +26,18 @@ def refused(call: Callable[[], Any]) -> str:
 
 
 def test_words_for_messages():
-    assert checks.examples([1, 2, 3]) == "1, 2, 3"
-    assert checks.examples(np.array([1.5, 2.5, 3.5, 4.5])) == "1.5, 2.5, 3.5, …"
-    assert checks.examples("ab", 1) == "'a', …"
-    assert checks.examples([]) == ""
-    assert [checks.counted(n, "row") for n in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
-    assert [checks.counted(n, "missing entry") for n in (1, 1000)] == [
+    assert checks.format_examples([1, 2, 3]) == "1, 2, 3"
+    assert checks.format_examples(np.array([1.5, 2.5, 3.5, 4.5])) == "1.5, 2.5, 3.5, …"
+    assert checks.format_examples("ab", 1) == "'a', …"
+    assert checks.format_examples([]) == ""
+    assert [checks.format_count(n, "row") for n in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+    assert [checks.format_count(n, "missing entry") for n in (1, 1000)] == [
         "1 missing entry",
         "1,000 missing entries",
     ]
     for noun in ("array", "Index", "ndarray"):
-        assert checks.article(noun) == f"an {noun}"
-    assert [checks.kind_of(one) for one in (None, 3, [])] == ["None", "an int", "a list"]
+        assert checks.add_article(noun) == f"an {noun}"
+    assert [checks.describe_type(one) for one in (None, 3, [])] == ["None", "an int", "a list"]
 
 
 def test_a_choice_is_one_of_the_names():
@@ -45,9 +45,9 @@ def test_a_choice_is_one_of_the_names():
     for other in ("c", None, ["a"]):
         with pytest.raises(UnknownNameError, match="unknown value for unseen:"):
             checks.check_choice("unseen", other, ("a", "b"))
-    assert checks.chosen("kind", "Leave One-Out", ["random", "leave-one-out"]) == "leave-one-out"
+    assert checks.resolve_choice("kind", "Leave One-Out", ["random", "leave-one-out"]) == "leave-one-out"
     with pytest.raises(UnknownNameError, match="unknown kind 'a'"):
-        checks.chosen("kind", "a", ["b"])
+        checks.resolve_choice("kind", "a", ["b"])
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_a_real_number_is_finite_and_above_its_bound():
     for other in (-0.5, math.nan, math.inf):
         text = refused(lambda other=other: checks.check_real("x", other, low=0, low_open=False))
         assert text == f"x must be a finite number >= 0; got {other}."
-    assert [checks.real_number(one) for one in (np.float32(0.5), np.uint8(3))] == [0.5, 3]
-    assert [checks.real_number(one) for one in (10**400, -(10**400))] == [math.inf, -math.inf]
+    assert [checks.to_real(one) for one in (np.float32(0.5), np.uint8(3))] == [0.5, 3]
+    assert [checks.to_real(one) for one in (10**400, -(10**400))] == [math.inf, -math.inf]
     for none in (True, np.True_, 1j, np.complex64(1), DAYS, "1", None):
-        assert math.isnan(checks.real_number(none))
+        assert math.isnan(checks.to_real(none))
 
 
 def test_truth_values_functions_and_types():
@@ -115,7 +115,7 @@ def test_a_seed_is_whole_and_not_negative_and_a_generator_stays_itself():
 
 def test_columns_that_pandas_would_make_objects_have_one_type_of_numbers():
     def of(**columns: Any) -> Any:
-        return checks.number_type(
+        return checks.common_number_type(
             pd.DataFrame({name: pd.Series(one[0], dtype=one[-1]) for name, one in columns.items()})
         )
 
@@ -132,9 +132,9 @@ def test_columns_that_pandas_would_make_objects_have_one_type_of_numbers():
 
 
 def test_only_labels_from_0_on_by_ones_are_mere_numbers():
-    assert checks.only_numbered(pd.RangeIndex(3))
+    assert checks.has_default_index(pd.RangeIndex(3))
     for other in (pd.RangeIndex(1, 4), pd.RangeIndex(0, 6, 2), pd.RangeIndex(3)[::-1], pd.Index([0, 1, 2])):
-        assert not checks.only_numbered(other)
+        assert not checks.has_default_index(other)
 
 
 def test_labels_of_series_that_are_read_side_by_side_are_equal():

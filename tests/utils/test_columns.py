@@ -38,27 +38,27 @@ def test_a_frame_of_any_engine_has_names_and_what_is_none_has_no_names():
 
 def test_named_columns_are_complete_or_refused():
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": np.array([1, 2], ">i4")})
-    found = columns.columns_of(frame, ["a", "c"])
+    found = columns.extract_columns(frame, ["a", "c"])
     assert {name: one.tolist() for name, one in found.items()} == {"a": [1, 2], "c": [1, 2]}
     assert found["c"].dtype.isnative
-    assert columns.columns_of(pl.DataFrame({"a": ["x"]}), ["a"])["a"].dtype == object
-    assert refused(lambda: columns.columns_of(frame, ["a", "b"])) == (
+    assert columns.extract_columns(pl.DataFrame({"a": ["x"]}), ["a"])["a"].dtype == object
+    assert refused(lambda: columns.extract_columns(frame, ["a", "b"])) == (
         "column 'b' has 1 missing entry of 2; remove them."
     )
-    assert refused(lambda: columns.log_columns(frame, ["b"], [])) == (
+    assert refused(lambda: columns.extract_log_columns(frame, ["b"], [])) == (
         "column 'b' has 1 missing entry of 2; remove them."
     )
-    assert refused(lambda: columns.columns_of(frame, ["a", "d", "e"])) == (
+    assert refused(lambda: columns.extract_columns(frame, ["a", "d", "e"])) == (
         "column 'd' is not in the frame; it has 'a', 'b', 'c'. Name the columns, or pass "
         "ipseval.read(frame), which finds usual names."
     )
-    assert "it has none. " in refused(lambda: columns.columns_of(pd.DataFrame(), ["a"]))
+    assert "it has none. " in refused(lambda: columns.extract_columns(pd.DataFrame(), ["a"]))
     wide = pd.DataFrame([range(13)], columns=[f"x{n}" for n in range(13)])
-    assert "'x11', …. Name" in refused(lambda: columns.columns_of(wide, ["a"]))
+    assert "'x11', …. Name" in refused(lambda: columns.extract_columns(wide, ["a"]))
     assert "'x11', …); rename" in refused(
-        lambda: columns.columns_of(wide.assign(x=1).set_axis([*wide, "x0"], axis=1), ["a"])
+        lambda: columns.extract_columns(wide.assign(x=1).set_axis([*wide, "x0"], axis=1), ["a"])
     )
-    assert refused(lambda: columns.columns_of(3, ["a"])) == (
+    assert refused(lambda: columns.extract_columns(3, ["a"])) == (
         "expected a data frame (pandas, polars, pyarrow, …); got int."
     )
 
@@ -75,21 +75,21 @@ def test_named_columns_are_complete_or_refused():
     ],
 )
 def test_a_column_of_ids_is_coded_in_the_order_of_the_ids(column):
-    found = columns.ids_of(nw.from_native(column, series_only=True), "x")
+    found = columns.encode_column(nw.from_native(column, series_only=True), "x")
     assert found.codes.tolist() == [1, 0, -1]
     assert found.ids.tolist() in (["a", "b"], [3, 5])
 
 
 def test_whole_numbers_without_gaps_keep_their_type():
     for column, kind in ((pd.Series([5, 3], dtype="UInt8"), "u1"), (pl.Series("x", [5, 3], pl.Int16), "i2")):
-        found = columns.ids_of(nw.from_native(column, series_only=True), "x")
+        found = columns.encode_column(nw.from_native(column, series_only=True), "x")
         assert (found.codes.tolist(), found.ids.tolist(), found.ids.dtype) == ([1, 0], [3, 5], kind)
 
 
 def test_instants_of_any_zone_are_those_of_utc():
     at = pd.Series(pd.to_datetime(["2026-07-01 12:00"])).dt.tz_localize("Europe/Berlin")
     for frame in (pd.DataFrame({"t": at}), pl.DataFrame({"t": pl.Series(at.tolist())}), pa.table({"t": at})):
-        found = columns.columns_of(frame, ["t"])["t"]
+        found = columns.extract_columns(frame, ["t"])["t"]
         assert found.astype("M8[m]").tolist() == [pd.Timestamp("2026-07-01 10:00")]
 
 

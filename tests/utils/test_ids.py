@@ -107,7 +107,7 @@ def test_what_is_no_universe_of_ids_is_refused_in_these_words(values, text):
     ],
 )
 def test_ids_of_two_types_are_compared_in_one_that_holds_both(one, other, kind):
-    found = ids.of_one_type([one, other], "users")
+    found = ids.unify_id_types([one, other], "users")
     assert [each.dtype for each in found] == [kind, kind]
     assert [each.tolist() for each in found] == [one.astype(kind).tolist(), other.astype(kind).tolist()]
 
@@ -116,7 +116,7 @@ def test_ids_of_one_type_stay_as_they_are_beside_what_is_empty():
     for one in (array(["a"], object), array([1], "i4"), array([2**64], object)):
         given = [one, one[:0], array([], object), array([], "f8")]
         assert all(
-            found is before for found, before in zip(ids.of_one_type(given, "users"), given, strict=True)
+            found is before for found, before in zip(ids.unify_id_types(given, "users"), given, strict=True)
         )
 
 
@@ -138,53 +138,53 @@ def test_ids_of_one_type_stay_as_they_are_beside_what_is_empty():
 )
 def test_ids_that_no_type_holds_are_shown_with_their_types(one, other, shown, why):
     because = " From 9007199254740992 on, doubles cannot represent every whole number." if why else ""
-    assert refused(lambda: ids.of_one_type([one, other], "users")) == (
+    assert refused(lambda: ids.unify_id_types([one, other], "users")) == (
         f"users has ids of different types ({shown}); convert them to one type.{because}"
     )
 
 
 def test_a_label_has_its_place_among_the_ids_or_none():
     words, numbers = array(["a", "b"], object), array([7, 5])
-    assert ids.places(array(["b", "x", "a"], object), words, "x").tolist() == [1, -1, 0]
-    assert ids.places(array([5.0, 6.0]), numbers, "x", strict=False).tolist() == [1, -1]
-    found = ids.places(numbers, words, "x", strict=False)
+    assert ids.find_positions(array(["b", "x", "a"], object), words, "x").tolist() == [1, -1, 0]
+    assert ids.find_positions(array([5.0, 6.0]), numbers, "x", strict=False).tolist() == [1, -1]
+    found = ids.find_positions(numbers, words, "x", strict=False)
     assert (found.tolist(), found.dtype) == ([-1, -1], np.int64)
-    assert "x has ids of different types" in refused(lambda: ids.places(numbers, words, "x"))
+    assert "x has ids of different types" in refused(lambda: ids.find_positions(numbers, words, "x"))
 
 
 def test_a_series_is_brought_in_the_order_of_the_ids_by_its_labels():
     words, numbers = array(["a", "b", "c"], object), array([2, 0, 1])
     by_word = pd.Series([1.0, 2.0], ["c", "a"])
-    assert ids.by_label([3], words, "x") == [3]
-    assert ids.by_label(by_word, words, "x").tolist()[::2] == [2, 1]
-    assert np.isnan(ids.by_label(by_word, words, "x")[1])
-    assert ids.by_label(pd.Series([5, 6, 7]), numbers, "x").tolist() == [7, 5, 6]
+    assert ids.align_labels([3], words, "x") == [3]
+    assert ids.align_labels(by_word, words, "x").tolist()[::2] == [2, 1]
+    assert np.isnan(ids.align_labels(by_word, words, "x")[1])
+    assert ids.align_labels(pd.Series([5, 6, 7]), numbers, "x").tolist() == [7, 5, 6]
     for same, of in (
         (pd.Series([1, 2, 3]), words),
         (pd.Series([1, 2]), numbers),
         (pd.Series([1, 2, 3, 4]), numbers),
         (pd.Series([1, 2, 3]), numbers + 1),
     ):
-        assert ids.by_label(same, of, "x") is same
-    assert refused(lambda: ids.by_label(by_word.set_axis(["a", "a"]), words, "x")) == (
+        assert ids.align_labels(same, of, "x") is same
+    assert refused(lambda: ids.align_labels(by_word.set_axis(["a", "a"]), words, "x")) == (
         "the labels of x repeat ids; each may occur once."
     )
-    assert refused(lambda: ids.by_label(by_word.set_axis(["a", "z"]), words, "x")) == (
+    assert refused(lambda: ids.align_labels(by_word.set_axis(["a", "z"]), words, "x")) == (
         "1 of 2 labels of x are not ids of the split ('z'; its ids start with 'a', 'b', 'c'). Leave these "
         "labels out, or pass an array where the values are in the order of the ids."
     )
     frame = pd.DataFrame([[1, 2, 3], [4, 5, 6]], index=["b", "a"])
-    assert ids.by_label(frame, words[:2], "x").to_numpy().tolist() == [[4, 5, 6], [1, 2, 3]]
-    assert ids.by_label(frame, numbers, "x", axis=1).to_numpy().tolist() == [[3, 1, 2], [6, 4, 5]]
+    assert ids.align_labels(frame, words[:2], "x").to_numpy().tolist() == [[4, 5, 6], [1, 2, 3]]
+    assert ids.align_labels(frame, numbers, "x", axis=1).to_numpy().tolist() == [[3, 1, 2], [6, 4, 5]]
 
 
 def test_rows_are_those_of_what_the_values_go_with():
     values = pd.Series([1, 2], [1, 0])
-    assert ids.by_row([1, 2], "x") == [1, 2]
-    assert ids.by_row(values, "x", pd.Index([0, 1])).tolist() == [2, 1]
-    assert ids.by_row(values, "x", [5, 6]).tolist() == [2, 1]
-    assert ids.by_row(values, "x", pd.Series([5, 6, 7])) is values  # of another length
-    assert refused(lambda: ids.by_row(values, "x", pd.Series([5, 6], list("ab")))) == (
+    assert ids.align_rows([1, 2], "x") == [1, 2]
+    assert ids.align_rows(values, "x", pd.Index([0, 1])).tolist() == [2, 1]
+    assert ids.align_rows(values, "x", [5, 6]).tolist() == [2, 1]
+    assert ids.align_rows(values, "x", pd.Series([5, 6, 7])) is values  # of another length
+    assert refused(lambda: ids.align_rows(values, "x", pd.Series([5, 6], list("ab")))) == (
         "x must have the labels of the rows; got 1, 0 for 'a', 'b'. Bring it in the order of the rows, then "
         "pass .to_numpy()."
     )
@@ -194,24 +194,24 @@ def test_one_usual_name_of_a_column_among_numbers_is_a_header():
     words = array(["196", "7", "user"], object)
     codes = array([1, 0, 2, 2])
     what = "row 2 of column 'u' looks like a header: it is 'user', and the other 2 ids are numbers"
-    assert ids.header_among(codes, words, "column 'u'") == what
+    assert ids.describe_header_row(codes, words, "column 'u'") == what
     assert refused(lambda: ids.refuse_header(codes, words, "column 'u'")) == (
         f"{what}. Read the file with its header, or without that row."
     )
-    assert "the other 1 ids" in ids.header_among(array([0, 1]), words[1:], "x")
+    assert "the other 1 ids" in ids.describe_header_row(array([0, 1]), words[1:], "x")
     for none in (["user"], ["item", "user"], ["7", "8"], ["7", "a", "user"], [2**64, 2**65]):
         ids.refuse_header(np.arange(len(none)), array(none, object), "x")
-        assert ids.header_among(np.arange(len(none)), array(none, object), "x") == ""
-    assert ids.header_among(array([0]), array([1, 2]), "x") == ""
+        assert ids.describe_header_row(np.arange(len(none)), array(none, object), "x") == ""
+    assert ids.describe_header_row(array([0]), array([1, 2]), "x") == ""
     assert {"uid", "UID", "Uid", "movie id", "Visitor.id", "itemId", "BOOK-ID"} <= ids.HEADERS
 
 
 def test_a_column_is_coded_by_its_sorted_ids_and_gaps_are_below_0():
-    found = ids.coded(array(["b", None, "a", "b"], object), "x")
+    found = ids.encode_ids(array(["b", None, "a", "b"], object), "x")
     assert (found.codes.tolist(), found.ids.tolist(), len(found)) == ([1, -1, 0, 1], ["a", "b"], 4)
     assert found.missing.tolist() == [False, True, False, False]
     assert found.codes.dtype == np.int64
-    assert ids.coded(array([5, 3, 5]), "x").codes.tolist() == [1, 0, 1]
-    assert refused(lambda: ids.coded(array([{1}, {2}], object), "x")) == (
+    assert ids.encode_ids(array([5, 3, 5]), "x").codes.tolist() == [1, 0, 1]
+    assert refused(lambda: ids.encode_ids(array([{1}, {2}], object), "x")) == (
         "x holds values of type set, which cannot be ids."
     )

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.inside.utils import (
-    among,
-    distinct,
+    as_readonly,
+    build_unchecked,
+    copy_if_writable,
     freeze,
     grouped_order,
-    owned,
+    is_member,
+    mark_repeats,
     ranks_within_group,
-    readonly,
-    repeated,
     same_ids,
-    unchecked,
-    union,
+    union_keys,
+    unique_keys,
 )
 
 KEYS = st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62), max_size=12)
@@ -29,21 +29,21 @@ KEYS = st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62), max_size=12)
 
 @given(KEYS)
 def test_distinct_keys_are_those_of_a_set_in_ascending_order(keys):
-    assert distinct(np.array(keys, dtype=np.int64)).tolist() == sorted(set(keys))
+    assert unique_keys(np.array(keys, dtype=np.int64)).tolist() == sorted(set(keys))
 
 
 @given(KEYS, KEYS)
 def test_union_and_membership_are_those_of_sets(one, other):
     arrays = np.array(one, dtype=np.int64), np.array(other, dtype=np.int64)
-    assert union(*arrays).tolist() == sorted({*one, *other})
+    assert union_keys(*arrays).tolist() == sorted({*one, *other})
     for keys in (arrays[0], np.sort(arrays[0])):
-        assert among(keys, arrays[1]).tolist() == [key in other for key in keys.tolist()]
+        assert is_member(keys, arrays[1]).tolist() == [key in other for key in keys.tolist()]
 
 
 def test_a_key_above_all_others_is_not_among_them():
     for others in ([1], [1, 5], [5, 1]):
-        assert among(np.array([9, 1, -3]), np.array(others)).tolist() == [False, True, False]
-    assert among(np.array([1, 9]), np.array([9])).tolist() == [False, True]
+        assert is_member(np.array([9, 1, -3]), np.array(others)).tolist() == [False, True, False]
+    assert is_member(np.array([1, 9]), np.array([9])).tolist() == [False, True]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4) | st.integers(0, 2**62)), max_size=12))
@@ -63,7 +63,7 @@ def test_the_largest_keys_of_an_order_are_not_taken_for_negative_ones():
 @given(st.lists(st.integers(-2, 2), max_size=6))
 def test_a_key_is_repeated_where_it_stands_a_second_time(keys):
     expected = [key in keys[:place] for place, key in enumerate(keys)]
-    assert repeated(np.array(keys, dtype=np.int64)).tolist() == expected
+    assert mark_repeats(np.array(keys, dtype=np.int64)).tolist() == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=8))
@@ -83,15 +83,15 @@ def test_two_parts_have_the_same_ids_where_users_and_items_are_equal_in_order():
 
 def test_an_array_is_copied_only_where_somebody_can_write_to_it():
     base = np.arange(4)
-    fixed = readonly(base.copy())
+    fixed = as_readonly(base.copy())
     fixed.base.flags.writeable = False
-    assert owned(fixed) is fixed
-    for view in (base, base[1:], readonly(base), readonly(base[1:][1:])):
-        found = owned(view)
+    assert copy_if_writable(fixed) is fixed
+    for view in (base, base[1:], as_readonly(base), as_readonly(base[1:][1:])):
+        found = copy_if_writable(view)
         assert found.tolist() == view.tolist()
         assert not np.shares_memory(found, base)
     with pytest.raises(ValueError, match="read-only"):
-        readonly(base)[0] = 1
+        as_readonly(base)[0] = 1
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Held:
 
 
 def test_arrays_of_frozen_values_cannot_be_written_to():
-    made = unchecked(Held, values=np.arange(2))
+    made = build_unchecked(Held, values=np.arange(2))
     assert (made.values.tolist(), made.other, made.name) == ([0, 1], None, "x")
     assert not made.values.flags.writeable
     held = Held(np.arange(2), np.arange(3))

@@ -26,14 +26,14 @@ def things(check: Any = lambda name, given: given) -> registry.Registry[Any]:
 
 
 def test_a_label_stands_for_the_name_that_is_equal_but_for_case_and_gaps():
-    assert registry.folded("Two -_Words") == "twowords"
-    assert registry.matching("TWO_WORDS", ["one", "two words"]) == "two words"
-    assert registry.matching("a-b", ["a b", "a-b"]) == "a-b"
+    assert registry.fold_label("Two -_Words") == "twowords"
+    assert registry.find_match("TWO_WORDS", ["one", "two words"]) == "two words"
+    assert registry.find_match("a-b", ["a b", "a-b"]) == "a-b"
     for none in (3, None, "three", "A_B"):
-        assert registry.matching(none, ["a b", "a-b"]) is None
-    assert registry.lookup({"a": 1}, "A", "thing") == 1
+        assert registry.find_match(none, ["a b", "a-b"]) is None
+    assert registry.look_up({"a": 1}, "A", "thing") == 1
     with pytest.raises(UnknownNameError, match=r"^unknown thing 'B'.*Say a\."):
-        registry.lookup({"a": 1}, "B", "thing", {"b": "Say a."})
+        registry.look_up({"a": 1}, "B", "thing", {"b": "Say a."})
 
 
 def test_members_are_found_by_name_and_alias_and_loaded_once(monkeypatch):
@@ -99,9 +99,9 @@ def test_what_a_package_offers_and_cannot_give_is_named(monkeypatch):
     ):
         things().find("tow")
     dist = SimpleNamespace(name="lab", version="1.0")
-    assert registry.package_of(SimpleNamespace(dist=dist)) == "lab 1.0"
+    assert registry.describe_package(SimpleNamespace(dist=dist)) == "lab 1.0"
 
 
 def test_members_of_the_library_are_not_from_outside():
-    assert registry.from_outside(SimpleNamespace())
-    assert not registry.from_outside(things())
+    assert registry.is_external(SimpleNamespace())
+    assert not registry.is_external(things())

@@ -25,7 +25,7 @@ from tests.inside.validation import (
     SCORES,
     WITH_INTERACTIONS,
     _score_estimates,
-    shown_outside,
+    exposure_outside_training,
 )
 
 MODELS = {"popularity": baselines.popularity, "EASE": partial(baselines.ease, regularization=50.0)}
@@ -100,7 +100,7 @@ def test_pairs_that_are_not_positive_are_read_and_a_refused_fit_has_no_row(study
     curve = exposure_curve(MODELS, strict, n_users=[0, 40], **options)
     # Without exposure the truth is that of all users; both it and the weighted estimate have their errors.
     split = split_random(strict.positives().biased, test_fraction=0.5, rng=np.random.default_rng(0))
-    exposure = shown_outside(strict, split)
+    exposure = exposure_outside_training(strict, split)
     pairs = exposure.select(exposure.positive)
     truth = Split(split.train, Interactions(pairs.user, pairs.item, split.user_ids, split.item_ids))
     models = {name: train(split.train) for name, train in MODELS.items()}

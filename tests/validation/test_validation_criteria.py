@@ -24,9 +24,9 @@ from tests.inside.validation import (
     _train_pure_svd,
     compute_criteria,
     describe_verdict,
+    draw_user_weights,
     resample_estimates,
-    seeded,
-    user_weights,
+    with_seeds,
 )
 
 
@@ -85,11 +85,11 @@ def test_resampled_ratios_are_ratios_of_weighted_sums():
 
 
 def test_user_weights_start_with_the_sample_itself_and_keep_its_size():
-    weights = user_weights(7, 50, np.random.default_rng(0))
+    weights = draw_user_weights(7, 50, np.random.default_rng(0))
     assert weights.shape == (51, 7)
     assert np.array_equal(weights[0], np.ones(7))
     assert (weights.sum(1) == 7).all()
-    assert (user_weights(50, 3, np.random.default_rng(0))[1:] != 1).any(axis=1).all()
+    assert (draw_user_weights(50, 3, np.random.default_rng(0))[1:] != 1).any(axis=1).all()
 
 
 ROW = {
@@ -178,7 +178,7 @@ def test_probability_of_the_log_gives_a_warning_and_its_held_out_form_does_not()
 def test_density_ratio_without_a_seed_uses_the_generator_of_the_validation():
     rng = np.random.default_rng(0)
     rules = {"none": DensityRatioPropensity(), "own": DensityRatioPropensity(rng=5), "other": 3}
-    rules_with_seed = seeded(rules, rng)
+    rules_with_seed = with_seeds(rules, rng)
     assert rules_with_seed["none"].rng is rng
     assert (rules_with_seed["own"], rules_with_seed["other"]) == (rules["own"], 3)
 

@@ -20,7 +20,7 @@ from ipseval.ranking import RankedPositives, baselines
 from ipseval.validation import Validation, validate
 from ipseval.validation.datasets import RandomExposureStudy
 from ipseval.validation.simulation import World
-from tests.inside.validation import Compared, shown_outside
+from tests.inside.validation import PairedPositives, exposure_outside_training
 from tests.inside.validation import truth as ideal
 
 MODELS = {
@@ -168,7 +168,7 @@ def test_users_without_random_exposure_enter_neither_estimate_nor_reference(stud
     again = validate(models, expose_users(study, chosen), split=fewer, **options)
     pd.testing.assert_frame_equal(again.frame[again.frame["propensity"] == "equal"], rows, check_exact=True)
     # Held-out positives of one user are in one fold, whose random sample is judged, first or last.
-    liked = shown_outside(study, split)
+    liked = exposure_outside_training(study, split)
     user = np.intersect1d(held_out, liked.user[liked.positive])[0]
     alone = Split(split.train, split.test.select(split.test.user == user))
     folds = [
@@ -215,10 +215,10 @@ def test_contributions_of_selected_users_equal_those_computed_for_these_users_on
     rng = np.random.default_rng(0)
     held_out, random = make_tied_positives(rng), make_tied_positives(rng)
     metrics = (metric("recall@5"), metric("mean_dcg"), metric("ndcg@5"))  # ndcg has none
-    comparison = Compared("pooled", metrics, held_out, random, "default")
+    comparison = PairedPositives("pooled", metrics, held_out, random, "default")
     users = np.arange(8) % 3 > 0
     selected = comparison.select_users(users)
-    alone = Compared(
+    alone = PairedPositives(
         "pooled",
         metrics,
         {name: ranks.select(users[ranks.user]) for name, ranks in held_out.items()},
@@ -234,7 +234,7 @@ def test_contributions_of_selected_users_equal_those_computed_for_these_users_on
     remaining, samples = comparison.weighted(Propensity(item, True, "test", 50))
     assert list(samples) == ["a", "b"]
     ranked = {name: ranks.ranked for name, ranks in samples.items()}
-    fewer = Compared("pooled", metrics, ranked, random, "default")
+    fewer = PairedPositives("pooled", metrics, ranked, random, "default")
     np.testing.assert_array_equal(remaining.contributions, fewer.contributions)
     np.testing.assert_array_equal(remaining.reference.value, comparison.reference.value)
     few = {name: ranks.select(ranks.user < 3) for name, ranks in held_out.items()}
@@ -258,7 +258,7 @@ def test_difference_estimate_equals_the_correction_for_the_users_of_the_other_fo
         assert rows[name].tolist() == sample[name].tolist()
     assert (rows["std_error"].to_numpy() < 1.02 * sample["std_error"].to_numpy()).all()
     fold_of_user = np.random.default_rng(5).permutation(np.arange(split.n_users) % 2)
-    exposure = shown_outside(study, split)
+    exposure = exposure_outside_training(study, split)
     for fold, part in rows.groupby("fold"):
         random_exposure = exposure.select(fold_of_user[exposure.user] != fold)
         corrected = correct(models, split, random_exposure=random_exposure, metrics=metrics, rng=0).frame

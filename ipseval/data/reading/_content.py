@@ -15,7 +15,7 @@ from typing import IO, cast
 
 from ipseval.errors import InputError
 from ipseval.utils.artefacts import MAX_RATIO, SMALL
-from ipseval.utils.checks import examples
+from ipseval.utils.checks import format_examples
 
 START = 2**16  # bytes from which format, separator and header are found
 CHUNK = 2**20
@@ -147,7 +147,7 @@ def _open_member(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
                 f"{path} holds arrays or a stored result. Give the log: a table with a row per interaction."
             )
         if len(members) != 1:
-            listed_names = f" ({examples(names)})" if names else ""
+            listed_names = f" ({format_examples(names)})" if names else ""
             raise InputError(f"{path} holds {len(members)} files{listed_names}; unpack it and give one.")
         if members[0].flag_bits & 1:
             raise InputError(f"{path} is encrypted; store it without a password.")

@@ -13,10 +13,10 @@ from narwhals.typing import IntoSeries
 
 from ipseval.data.reading._list_cells import holds_several_codes, is_bracketed
 from ipseval.errors import Problem
-from ipseval.utils.checks import examples
-from ipseval.utils.columns import ids_of
-from ipseval.utils.counts import Count, some
-from ipseval.utils.ids import EXACT, Ids, places
+from ipseval.utils.checks import format_examples
+from ipseval.utils.columns import encode_column
+from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.ids import EXACT, Ids, find_positions
 from ipseval.utils.types import AnyArray, IntArray
 
 # Words of the last line of an export that is a summary of the rows above.
@@ -59,7 +59,7 @@ def encode_id_column(
     strip : bool
         Whether blanks around ids are removed although the column is not of a text file.
     """
-    ids = _remove_missing_names(ids_of(column, name), na_values)
+    ids = _remove_missing_names(encode_column(column, name), na_values)
     if _are_whole_floats(ids.ids):  # whole numbers next to missing entries, as pandas stores them
         return IdColumn(Ids(ids.codes, ids.ids.astype(np.int64)))
     is_text = ids.ids.dtype == object and all(isinstance(label, str) for label in ids.ids)
@@ -70,7 +70,7 @@ def encode_id_column(
     if from_text:
         ids = _convert_to_numbers(ids)
         problems = _find_invalid_ids(ids, name)
-    counts = some(
+    counts = drop_zero_counts(
         Count(f"entries of {name} with blanks around them, which were removed", n_stripped, len(ids))
     )
     return IdColumn(ids, counts, tuple(problems))
@@ -171,7 +171,7 @@ def _find_invalid_ids(ids: Ids, name: str) -> list[Problem]:
 
 def _describe_labels(invalid_labels: list[str], labels: list[str], description: str, fix: str) -> Problem:
     """Return a problem with the number of invalid labels, and examples."""
-    number = f"{len(invalid_labels):,} of {len(labels):,} ids: {examples(invalid_labels)}"
+    number = f"{len(invalid_labels):,} of {len(labels):,} ids: {format_examples(invalid_labels)}"
     return Problem(f"{description} ({number})", fix)
 
 
@@ -194,7 +194,7 @@ def find_places(ids: AnyArray, universe: AnyArray, name: str, *, from_text: bool
     """Return the position of each id in the universe, −1 for ids outside of it."""
     # A single text id, such as B0X, makes all ids of a text file text, also if the others are whole numbers.
     if not from_text or ids.dtype != object or universe.dtype.kind not in "iu":
-        return places(ids, universe, name)
+        return find_positions(ids, universe, name)
     number_rows = []
     numbers = []
     for row, label in enumerate(ids.tolist()):
@@ -203,7 +203,7 @@ def find_places(ids: AnyArray, universe: AnyArray, name: str, *, from_text: bool
             number_rows.append(row)
             numbers.append(int(match[1]))
     if not numbers:
-        return places(ids, universe, name)
+        return find_positions(ids, universe, name)
     positions = np.full(ids.size, -1, dtype=np.int64)
-    positions[number_rows] = places(np.array(numbers, dtype=np.int64), universe, name)
+    positions[number_rows] = find_positions(np.array(numbers, dtype=np.int64), universe, name)
     return positions

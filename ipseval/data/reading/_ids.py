@@ -18,10 +18,10 @@ from ipseval.data.reading._lists import Lists
 from ipseval.data.reading._log_builder import LogBuilder
 from ipseval.data.reading._source import ENCODING, ReadOptions, Source, open_source
 from ipseval.data.reading._value_columns import format_rows
-from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, choose
+from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, match_columns
 from ipseval.errors import InputError, Problem, ProblemsError
-from ipseval.utils.checks import check_choice, check_type, examples
-from ipseval.utils.ids import as_ids, of_one_type
+from ipseval.utils.checks import check_choice, check_type, format_examples
+from ipseval.utils.ids import as_ids, unify_id_types
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray
 
@@ -69,7 +69,7 @@ def read_ids(*sources: IdSource, of: IdRole = "item", column: str | None = None)
     if not sources:
         raise InputError("read_ids needs at least one source of ids.")
     id_arrays = [_read_source_ids(source, of, column) for source in sources]
-    all_ids = np.concatenate(of_one_type(id_arrays, f"the {of}s of the sources"))
+    all_ids = np.concatenate(unify_id_types(id_arrays, f"the {of}s of the sources"))
     return np.asarray(pd.factorize(all_ids, sort=True)[1])
 
 
@@ -99,7 +99,7 @@ def _select_list_ids(lists: Lists, role: IdRole) -> AnyArray:
 
 def _read_id_column(source: Source, role: IdRole, column: str | None) -> LogBuilder:
     """Return a builder with the column of ids of a source, or raise one error for all its problems."""
-    match = choose(source.columns, {role: column}, (role,), (role,), source.lists)
+    match = match_columns(source.columns, {role: column}, (role,), (role,), source.lists)
     problems = []
     for problem in match.problems:
         # The fix must name the option `column`, not the option of `read` that is named after the role.
@@ -189,7 +189,7 @@ def _add_column_problem(builder: LogBuilder, role: IdRole, source: Source) -> No
         description = f"column {role!r} must not exist in addition to"
     builder.audit.add_problem(
         f"{description} the ids in column {id_column!r}; the columns are "
-        f"{examples(source.columns, N_EXAMPLES)}"
+        f"{format_examples(source.columns, N_EXAMPLES)}"
     )
 
 
@@ -199,6 +199,6 @@ def _add_repeat_problem(builder: LogBuilder, role: IdRole, is_repeat: BoolArray)
     repeated_ids = ids.ids[ids.codes[is_repeat]]
     builder.audit.add_problem(
         f"{int(is_repeat.sum()):,} of {is_repeat.size:,} rows repeat an id ({format_rows(is_repeat)}: "
-        f"{examples(repeated_ids)})",
+        f"{format_examples(repeated_ids)})",
         "Pass {duplicates=drop} to keep the first row of each",
     )

@@ -12,7 +12,7 @@ from typing import Any
 from ipseval.data.reading._content import decode_to_utf8, read_bytes
 from ipseval.errors import InputError
 from ipseval.utils.artefacts import reading
-from ipseval.utils.checks import examples, kind_of
+from ipseval.utils.checks import describe_type, format_examples
 
 PYTHON_STARTS = ("{'", "{u'", '{u"')
 
@@ -59,7 +59,7 @@ def check_records(path: Path, records: list[Any], columns: list[str] | None) -> 
         row = invalid_rows[0]
         raise InputError(
             f"{path}: {len(invalid_rows):,} of {len(records):,} entries are not records (first: entry "
-            f"{row + 1}, {kind_of(records[row])}): objects, or as many values as there are columns."
+            f"{row + 1}, {describe_type(records[row])}): objects, or as many values as there are columns."
         )
 
 
@@ -111,5 +111,5 @@ def _build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(record) < len(pairs):
         n_values = Counter(name for name, _ in pairs)
         duplicate_names = [name for name, count in n_values.items() if count > 1]
-        raise ValueError(f"an object repeats {examples(duplicate_names)}")
+        raise ValueError(f"an object repeats {format_examples(duplicate_names)}")
     return record

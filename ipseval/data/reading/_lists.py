@@ -18,11 +18,11 @@ from ipseval.data.reading._id_columns import find_places
 from ipseval.data.reading._log_builder import LogBuilder
 from ipseval.data.reading._source import ENCODING, ReadOptions, Source, open_source
 from ipseval.data.reading._text import LAYOUTS, LayoutName
-from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, choose
+from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, match_columns
 from ipseval.errors import InputError, Problem, ProblemsError
-from ipseval.utils.checks import check_choice, check_type, counted, examples, refuse_masked
+from ipseval.utils.checks import check_choice, check_type, format_count, format_examples, refuse_masked
 from ipseval.utils.counts import Count, counts_frame
-from ipseval.utils.ids import Ids, as_ids, repeated, to_id_array
+from ipseval.utils.ids import Ids, as_ids, mark_repeats, to_id_array
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, BoolArray, IntArray, assign
 
@@ -135,8 +135,8 @@ class Lists:
         assign(self, entries=entries, problems=tuple(audit.problems), counted=tuple(audit.counts))
 
     def __repr__(self) -> str:
-        n_entries = counted(self.entries.user.size, "entry")
-        n_users = counted(np.unique(self.entries.user).size, "user")
+        n_entries = format_count(self.entries.user.size, "entry")
+        n_users = format_count(np.unique(self.entries.user).size, "user")
         order = SCORE
         if self.entries.by_rank:
             order = RANK
@@ -192,14 +192,14 @@ class Lists:
         pair_key = entries.user * np.int64(entries.item.max() + 2) + entries.item
         best_first = np.flatnonzero(is_known)[np.argsort(entries.order[is_known], kind="stable")]
         is_repeat = np.zeros(pair_key.size, dtype=bool)
-        is_repeat[best_first] = repeated(pair_key[best_first])
+        is_repeat[best_first] = mark_repeats(pair_key[best_first])
         if not is_repeat.any():
             return entries
         n_repeats = int(is_repeat.sum())
         if self.duplicates == "drop":
             audit.add_count("entries that repeat an item of their list, left out", n_repeats, pair_key.size)
             return entries.select(~is_repeat)
-        first_pair = examples(entries.pair(int(np.flatnonzero(is_repeat)[0])))
+        first_pair = format_examples(entries.pair(int(np.flatnonzero(is_repeat)[0])))
         audit.add_problem(
             f"{n_repeats:,} of {pair_key.size:,} entries repeat an item of their list (first: {first_pair})",
             "Pass {duplicates=drop} to keep the best position of each",
@@ -225,8 +225,8 @@ class Lists:
         if entries.user_ids is not None:
             ids = entries.user_ids[gap_users]
         audit.add_problem(
-            f"the ranks of {counted(gap_users.size, 'user')} are not 1, 2, 3, … without gap or repetition "
-            f"(e.g. user {examples(ids)})",
+            f"the ranks of {format_count(gap_users.size, 'user')} are not 1, 2, 3, … without gap or repetition "
+            f"(e.g. user {format_examples(ids)})",
             "Pass {gaps=renumber} to use their order",
         )
 
@@ -243,13 +243,15 @@ class Lists:
             order_roles = (RANK,)
         elif names[SCORE]:
             order_roles = (SCORE,)
-        match = choose(source.columns, names, ("user", "item", *order_roles), list_columns=source.lists)
+        match = match_columns(
+            source.columns, names, ("user", "item", *order_roles), list_columns=source.lists
+        )
         problems = list(match.problems)
         has_order = RANK in match.columns or SCORE in match.columns
         if not has_order and (len(order_roles) == 2 or not problems):
             description = (
                 "no column has a usual name of ranks or scores; the columns are "
-                f"{examples(source.columns, N_EXAMPLES)}"
+                f"{format_examples(source.columns, N_EXAMPLES)}"
             )
             problems.append(Problem(description, "Name it by {rank} or {score}"))
         if problems:
@@ -434,6 +436,6 @@ def _encode_items(values: AnyArray, items: npt.ArrayLike | None) -> tuple[AnyArr
     item_ids = to_id_array(items, "items")
     if values.dtype.kind not in "iu" or (values.size and values.max() >= item_ids.size):
         raise InputError(
-            f"with items=, the lists must hold positions below {item_ids.size:,}; got {examples(values)}."
+            f"with items=, the lists must hold positions below {item_ids.size:,}; got {format_examples(values)}."
         )
     return item_ids, values.astype(np.int64)

@@ -29,11 +29,11 @@ from ipseval.data.reading._value_columns import (
 )
 from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, Evidence, describe_mapping
 from ipseval.errors import InputError, Problem, ProblemsError
-from ipseval.utils.checks import article, examples
+from ipseval.utils.checks import add_article, format_examples
 from ipseval.utils.columns import to_numbers
 from ipseval.utils.counts import Count
-from ipseval.utils.ids import Ids, distinct, header_among, repeated, to_id_array
-from ipseval.utils.types import AnyArray, BoolArray, unchecked
+from ipseval.utils.ids import Ids, describe_header_row, mark_repeats, to_id_array, unique_keys
+from ipseval.utils.types import AnyArray, BoolArray, build_unchecked
 
 ID_ROLES = ("user", "item", "query")
 N_CELLS = 2_000  # first cells of each column that decide whether columns fit their roles
@@ -124,7 +124,7 @@ class LogBuilder:
         description = describe_mapping(self.column_names, notes)
         unread_columns = [name for name in source.columns if name not in self.column_names.values()]
         if unread_columns:
-            description += f"; not read: {examples(unread_columns, N_EXAMPLES)}"
+            description += f"; not read: {format_examples(unread_columns, N_EXAMPLES)}"
         return description
 
     def _read_values(
@@ -176,7 +176,7 @@ class LogBuilder:
         ids = self.ids[role]
         name = self.column_names[role]
         description = f"column {name!r}"
-        header = header_among(ids.codes, ids.ids, description)
+        header = describe_header_row(ids.codes, ids.ids, description)
         if header and role != "query":
             self.audit.add_problem(
                 header, "Read the file by its path with {header=True}, or without that row"
@@ -242,7 +242,7 @@ class LogBuilder:
             if not is_missing.any():
                 continue
             if missing == "drop":
-                self._leave_out(is_missing, f"without {article(role)}")
+                self._leave_out(is_missing, f"without {add_article(role)}")
                 continue
             n_missing = int(is_missing.sum())
             self.audit.add_problem(
@@ -330,13 +330,13 @@ class LogBuilder:
         # A missing id has code −1, which selects the appended entry: it is not unknown.
         is_unknown = (np.append(positions, 0)[ids.codes] < 0) & self.keep
         if is_unknown.any() and unknown == "drop":
-            self._leave_out(is_unknown, f"with {article(role)} outside the universe")
+            self._leave_out(is_unknown, f"with {add_article(role)} outside the universe")
         elif is_unknown.any():
             unknown_ids = ids.ids[positions < 0]
             self.audit.add_problem(
-                f"{int(is_unknown.sum()):,} of {is_unknown.size:,} rows have {article(role)} outside the "
-                f"given {universe_ids.size:,} ({format_rows(is_unknown)}: {examples(unknown_ids)}; the given "
-                f"ones start with {examples(universe_ids)})",
+                f"{int(is_unknown.sum()):,} of {is_unknown.size:,} rows have {add_article(role)} outside the "
+                f"given {universe_ids.size:,} ({format_rows(is_unknown)}: {format_examples(unknown_ids)}; the given "
+                f"ones start with {format_examples(universe_ids)})",
                 f"Add them to {{{role}s}}, or pass {{unknown=drop}} to leave the rows out",
             )
         self.ids[role] = Ids(np.append(positions, -1)[ids.codes], universe_ids)
@@ -348,7 +348,7 @@ class LogBuilder:
             return
         ids = self.ids[role]
         is_complete = ~np.logical_or.reduce(incomplete_masks)
-        used_codes = distinct(ids.codes[is_complete])
+        used_codes = unique_keys(ids.codes[is_complete])
         new_codes = np.full(ids.ids.size + 1, -1)
         new_codes[used_codes] = np.arange(used_codes.size)
         self.ids[role] = Ids(new_codes[ids.codes], ids.ids[used_codes])
@@ -423,7 +423,7 @@ class LogBuilder:
             n_dropped = n_repeats
         if self.reports_low_values and "value" in columns:
             self._count_low_values(columns["value"])
-        return unchecked(
+        return build_unchecked(
             Interactions,
             **columns,
             n_duplicates_dropped=n_dropped,
@@ -475,7 +475,7 @@ def _find_repeated_pairs(columns: Columns) -> BoolArray:
     pair_key = user * np.int64(columns["item_ids"].size) + item
     is_known = (user >= 0) & (item >= 0)
     is_repeat = np.zeros(pair_key.size, dtype=bool)
-    is_repeat[is_known] = repeated(pair_key[is_known])
+    is_repeat[is_known] = mark_repeats(pair_key[is_known])
     return is_repeat
 
 

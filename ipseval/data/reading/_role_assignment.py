@@ -13,11 +13,11 @@ from ipseval.data.reading.column_names import (
     USUAL_NAMES,
     ColumnMatch,
     Evidence,
-    choose,
+    match_columns,
     normalize_name,
 )
 from ipseval.errors import Problem
-from ipseval.utils.checks import examples
+from ipseval.utils.checks import format_examples
 
 ROLES = ("user", "item", "query", "timestamp", "clicked", "shown", "position", "propensity", "value")
 IMPRESSION_ROLES = ("query", "clicked", "shown", "position", "propensity")  # roles of impression logs only
@@ -56,14 +56,14 @@ def _match_columns(source: Source, names: Mapping[str, str | None], ignore: Sequ
     if source.layout is not None and not source.layout.header:
         by_position = _match_positions(source.layout, names, ignore)
     readable_columns = [name for name in source.columns if name not in ignore]
-    match = choose(readable_columns, {**names, **by_position}, ROLES, list_columns=source.lists)
+    match = match_columns(readable_columns, {**names, **by_position}, ROLES, list_columns=source.lists)
     problems = list(match.problems)
     unknown_columns = [name for name in ignore if name not in source.columns]
     if unknown_columns:
         problems.append(
             Problem(
-                f"columns to ignore do not exist: {examples(unknown_columns)}; the columns are "
-                f"{examples(source.columns, N_EXAMPLES)}",
+                f"columns to ignore do not exist: {format_examples(unknown_columns)}; the columns are "
+                f"{format_examples(source.columns, N_EXAMPLES)}",
                 "Correct {ignore}",
             )
         )

@@ -27,9 +27,9 @@ from ipseval.data.reading._text import ENCODING_ADVICE, Layout, LayoutName, find
 from ipseval.data.reading.column_names import ALL_USUAL_NAMES, USUAL_NAMES, normalize_name
 from ipseval.errors import InputError
 from ipseval.utils.artefacts import ARRAYS, reading
-from ipseval.utils.checks import examples, kind_of, refuse_masked
+from ipseval.utils.checks import describe_type, format_examples, refuse_masked
 from ipseval.utils.compute import available_cores
-from ipseval.utils.counts import Count, some
+from ipseval.utils.counts import Count, drop_zero_counts
 
 ENCODING = "utf-8"
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
@@ -169,7 +169,7 @@ def _parse_user_list(user: object, entries: object) -> tuple[list[Any], list[Any
         return list(entries), list(entries.values())
     if isinstance(entries, (str, bytes)) or not isinstance(entries, (Sequence, np.ndarray)):
         raise InputError(
-            f"the list of {user!r:.60} is {kind_of(entries)}; expected {{item: score}}, "
+            f"the list of {user!r:.60} is {describe_type(entries)}; expected {{item: score}}, "
             "[item, …] or [(item, score), …]."
         )
     pairs = [entry for entry in entries if isinstance(entry, (tuple, list))]
@@ -225,7 +225,7 @@ def _open_pandas(frame: pd.DataFrame, name: str) -> Source:
     if not frame.columns.is_unique:
         duplicate_names = frame.columns[frame.columns.duplicated()].unique()
         raise InputError(
-            f"{name} has several columns of one name ({examples(duplicate_names)}); rename them."
+            f"{name} has several columns of one name ({format_examples(duplicate_names)}); rename them."
         )
     labels = {str(label): label for label in frame.columns}
 
@@ -301,7 +301,7 @@ def _explode_lists(source: Source, options: ReadOptions) -> Source:
             return table
         frame = _build_object_frame({name: table[name].to_list() for name in source_columns})
         frame, count = _explode_frame(frame, list_columns, source.name)
-        source.counts[:] = some(count)
+        source.counts[:] = drop_zero_counts(count)
         if adds_rank:
             frame["rank"] = frame.groupby(level=0).cumcount() + 1
         return nw.from_native(frame[list(columns)].reset_index(drop=True))
@@ -323,7 +323,7 @@ def _explode_frame(
     uneven_rows = np.flatnonzero(lengths.ne(first_lengths, axis=0).any(axis=1))
     if uneven_rows.size:
         raise InputError(
-            f"{source_name}: the lists in columns {examples(list_columns)} differ in length in "
+            f"{source_name}: the lists in columns {format_examples(list_columns)} differ in length in "
             f"{uneven_rows.size:,} of {len(frame):,} rows (first: row {uneven_rows[0]}). Give each entry its "
             "own."
         )
@@ -364,7 +364,7 @@ def _open_folder(folder: Path) -> Source:
     """Return a folder of Parquet files as a source."""
     if not any(file.suffix in PARQUET_SUFFIXES for file in folder.rglob("*")):
         names = sorted(file.name for file in folder.iterdir())
-        content = examples(names) or "nothing"
+        content = format_examples(names) or "nothing"
         raise InputError(f"{folder} is a folder without Parquet files; it holds {content}.")
     return _open_parquet(folder)
 
@@ -452,7 +452,7 @@ def _open_json(path: Path, options: ReadOptions) -> Source:
     if isinstance(content, dict):
         return replace(_open_json_object(content, options, path.name), strips_ids=True)
     if not isinstance(content, list):
-        raise InputError(f"{path} holds no table, records or lists of users; got {kind_of(content)}.")
+        raise InputError(f"{path} holds no table, records or lists of users; got {describe_type(content)}.")
     if not content:
         raise InputError(f"{path} must hold records; got an empty list.")
     layout = None

@@ -28,7 +28,7 @@ from ipseval.data.reading._dialect import (
 )
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.utils.artefacts import reading
-from ipseval.utils.checks import examples
+from ipseval.utils.checks import format_examples
 
 LayoutName = Literal["auto", "table", "pairs", "adjacency", "trec"]
 LAYOUTS = ("auto", "table", "pairs", "adjacency", "trec")
@@ -138,7 +138,7 @@ def find_layout(
     if header is None:
         problems.append(
             Problem(
-                f"it is not clear whether the first line ({examples(rows[0])}) names the columns",
+                f"it is not clear whether the first line ({format_examples(rows[0])}) names the columns",
                 "Pass {header=True} or {header=False}",
             )
         )
@@ -148,7 +148,7 @@ def find_layout(
     duplicate_names = sorted(name for name, count in Counter(columns).items() if count > 1)
     if duplicate_names:
         problems.append(
-            Problem(f"the header repeats {examples(duplicate_names)}", "Give each column its own name")
+            Problem(f"the header repeats {format_examples(duplicate_names)}", "Give each column its own name")
         )
     if problems:
         raise ProblemsError(str(path), problems)

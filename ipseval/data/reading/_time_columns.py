@@ -17,7 +17,7 @@ from ipseval.data.reading._value_columns import (
     replace_missing_names,
     to_array,
 )
-from ipseval.utils.columns import series_of
+from ipseval.utils.columns import to_pandas_series
 from ipseval.utils.types import AnyArray, BoolArray
 
 Units = Literal["auto", "s", "ms", "us", "ns", "none"]
@@ -39,7 +39,7 @@ def read_times(
     column: nw.Series[IntoSeries], name: str, units: Units, na_values: Sequence[str] = ()
 ) -> ValueColumn:
     """Return a column of times: dates, or numbers if they are not times in a known unit."""
-    series = series_of(column)
+    series = to_pandas_series(column)
     dates = convert_dates(series)
     if dates is not None:
         return ValueColumn(dates, np.isnat(dates), None, " in dates")

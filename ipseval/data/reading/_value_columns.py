@@ -11,8 +11,8 @@ import pandas as pd
 from narwhals.typing import IntoSeries
 
 from ipseval.errors import Problem
-from ipseval.utils.checks import examples
-from ipseval.utils.columns import series_of
+from ipseval.utils.checks import format_examples
+from ipseval.utils.columns import to_pandas_series
 from ipseval.utils.types import AnyArray, BoolArray
 
 _DECIMAL_COMMA = r"[-+]?\d*,\d+"  # 4,5 as a decimal number
@@ -60,7 +60,7 @@ def describe_entries(
     if not is_invalid.any():
         return None
     number = f"{int(is_invalid.sum()):,} of {is_invalid.size:,} entries of {name}"
-    first_entry = examples(values[is_invalid][:1])
+    first_entry = format_examples(values[is_invalid][:1])
     return Problem(f"{number} {description} ({format_rows(is_invalid)}: {first_entry})", fix)
 
 
@@ -97,7 +97,7 @@ def read_numbers(
     na_values: Sequence[str] = (),
 ) -> ValueColumn:
     """Return a column of numbers; text that holds numbers is parsed, and other entries are a problem."""
-    values = replace_missing_names(to_array(series_of(column)), na_values)
+    values = replace_missing_names(to_array(to_pandas_series(column)), na_values)
     missing = np.asarray(pd.isna(values))
     if values.dtype.kind in "iub" and values.dtype != np.uint64:
         return ValueColumn(values.astype(np.int64), missing)
@@ -154,7 +154,7 @@ def _to_number_array(numbers: pd.Series) -> AnyArray:
 
 def read_truth_values(column: nw.Series[IntoSeries], name: str, role: str) -> ValueColumn:
     """Return a column of True and False, 1 and 0, or their text, as a mask."""
-    values = to_array(series_of(column))
+    values = to_array(to_pandas_series(column))
     missing = np.asarray(pd.isna(values))
     if values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all():
         return ValueColumn(values == 1, missing)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ipseval.errors import Problem
-from ipseval.utils.checks import examples
+from ipseval.utils.checks import format_examples
 
 # Letters and digits of the usual names in lower case, in order of preference.
 _NAMES = """
@@ -98,7 +98,7 @@ def describe_mapping(columns: Mapping[str, str], notes: Mapping[str, str] | None
     return ", ".join(descriptions)
 
 
-def choose(
+def match_columns(
     columns: Sequence[str],
     names: Mapping[str, str | None],
     roles: Sequence[str],
@@ -131,7 +131,7 @@ def choose(
         if candidates and (len(candidates) == 1 or role not in essential):
             matches[role] = candidates[0]
         elif candidates:
-            candidate_list = examples(candidates, N_EXAMPLES)
+            candidate_list = format_examples(candidates, N_EXAMPLES)
             description = f"columns {candidate_list} could all be the {role}"
             problems.append(Problem(description, f"Name one by {{{role}={candidates[0]}}}"))
         elif role in essential:
@@ -150,7 +150,7 @@ def _list_columns(columns: Sequence[str]) -> str:
     """Return the columns of a source as the end of a sentence."""
     if not columns:
         return "there are no columns"
-    return f"the columns are {examples(columns, N_EXAMPLES)}"
+    return f"the columns are {format_examples(columns, N_EXAMPLES)}"
 
 
 def _match_named_columns(

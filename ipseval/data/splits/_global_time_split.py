@@ -15,7 +15,7 @@ from ipseval.data.splits._split_builder import build_split
 from ipseval.data.splits._times import DurationLike, Number, TimeLike, format_time, to_duration, to_time
 from ipseval.data.splits.split import Seen, Split
 from ipseval.errors import InputError
-from ipseval.utils.checks import counted
+from ipseval.utils.checks import format_count
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray
 
@@ -108,7 +108,7 @@ def split_global_time(
     if first_validation is not None:
         description += f", validation from {format_time(first_validation)}"
     if gap:
-        description += f", {counted(n_purged, 'row')} before it in a gap of {purge}"
+        description += f", {format_count(n_purged, 'row')} before it in a gap of {purge}"
     return build_split(
         interactions,
         in_train,

@@ -8,7 +8,7 @@ from ipseval.data.interactions import Interactions
 from ipseval.data.splits._inputs import LogLike, to_interactions
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_positive_int
-from ipseval.utils.counts import Count, some
+from ipseval.utils.counts import Count, drop_zero_counts
 from ipseval.utils.public import public_function
 from ipseval.utils.types import BoolArray
 
@@ -59,7 +59,7 @@ def k_core(log: LogLike, k: int = 5) -> Interactions:
     n_users_removed = int((~keeps_user).sum())
     n_items_removed = int((~keeps_item).sum())
     n_pairs_removed = int((~in_core).sum())
-    counts = some(
+    counts = drop_zero_counts(
         Count("users removed by a k-core", n_users_removed, keeps_user.size),
         Count("items removed by a k-core", n_items_removed, keeps_item.size),
         Count("pairs removed by a k-core", n_pairs_removed, in_core.size),

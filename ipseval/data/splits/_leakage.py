@@ -8,7 +8,7 @@ import numpy as np
 
 from ipseval.data.interactions import Interactions
 from ipseval.errors import DataWarning
-from ipseval.utils.checks import counted, warn_user
+from ipseval.utils.checks import format_count, warn_user
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Leakage:
     @property
     def text(self) -> str:
         """Description of the leakage as text."""
-        rows = f"{self.n_leaking:,} of {counted(self.n_test, 'test row')} ({100 * self.share:.1f}%)"
+        rows = f"{self.n_leaking:,} of {format_count(self.n_test, 'test row')} ({100 * self.share:.1f}%)"
         later_share = f"{100 * self.median_future:.1f}%"
         return f"{rows} have later training rows; in the median {later_share} of training is later"
 

@@ -12,7 +12,7 @@ from narwhals.typing import IntoFrame
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Duplicates, Interactions
 from ipseval.data.reading import read
-from ipseval.data.reading.column_names import choose
+from ipseval.data.reading.column_names import match_columns
 from ipseval.data.sparse import SparseMatrix, is_sparse_matrix, read_sparse_matrix
 from ipseval.errors import InputError, ProblemsError
 from ipseval.utils.columns import as_frame
@@ -86,7 +86,7 @@ def _find_id_columns(
             names[role] = columns[role]
         elif role in frame_columns:
             names[role] = role
-    match = choose(frame_columns, names, ("user", "item"))
+    match = match_columns(frame_columns, names, ("user", "item"))
     if match.problems:
         raise ProblemsError(f"the {part_name} frame", match.problems, "Split.from_frames")
     return match.columns

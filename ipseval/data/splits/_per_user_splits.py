@@ -21,7 +21,7 @@ from ipseval.data.splits._split_builder import build_split
 from ipseval.data.splits._user_order import UserOrder
 from ipseval.data.splits.split import Seen, Split
 from ipseval.errors import InputError
-from ipseval.utils.checks import as_generator, check_callable, check_choice, check_positive_int, counted
+from ipseval.utils.checks import as_generator, check_callable, check_choice, check_positive_int, format_count
 from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray, RngLike
 
@@ -273,7 +273,7 @@ def _split_in_order(order: UserOrder, sizes: _PartSizes, description: str, seen:
         return build_split(log, in_train, in_test, in_validation, seen=seen, description=description)
     n_tied = int(is_tied.sum())
     if n_tied:
-        description += f", ties in time at the cut of {counted(n_tied, 'user')} broken by row order"
+        description += f", ties in time at the cut of {format_count(n_tied, 'user')} broken by row order"
     split = build_split(
         log, in_train, in_test, in_validation, seen=seen, description=description, n_tied_users=n_tied
     )

@@ -16,7 +16,7 @@ from ipseval.data.splits._split_builder import build_split
 from ipseval.data.splits._times import DurationLike, Number, TimeLike, format_time, to_duration, to_time
 from ipseval.data.splits.split import SEEN, Seen, Split
 from ipseval.errors import InputError
-from ipseval.utils.checks import check_choice, counted
+from ipseval.utils.checks import check_choice, format_count
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray
 
@@ -53,12 +53,12 @@ class SlidingSplits(Sequence[Split]):
     seen: Seen = "exclude"
 
     def __repr__(self) -> str:
-        n_windows = counted(len(self), "window")
+        n_windows = format_count(len(self), "window")
         n_skipped = len(self._windows) - len(self)
         skipped = ""
         if n_skipped:
-            skipped = f", {counted(n_skipped, 'window')} without training or test rows left out"
-        n_test = counted(int(self._windows["n_test"].sum()), "test row")
+            skipped = f", {format_count(n_skipped, 'window')} without training or test rows left out"
+        n_test = format_count(int(self._windows["n_test"].sum()), "test row")
         first_start = format_time(self._windows["start"].iloc[0])
         return f"SlidingSplits({n_windows}{skipped}; {n_test} from {first_start} on)"
 

@@ -8,8 +8,8 @@ from ipseval.data.interactions import Interactions
 from ipseval.data.splits.split import NO_POSITIVE, SEEN, Seen, Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.utils.checks import check_choice, warn_user
-from ipseval.utils.ids import among
-from ipseval.utils.types import BoolArray, IntArray, unchecked
+from ipseval.utils.ids import is_member
+from ipseval.utils.types import BoolArray, IntArray, build_unchecked
 
 
 def build_split(
@@ -58,7 +58,7 @@ def build_split(
     if not len(test):
         raise InputError(NO_POSITIVE)
     # The parts need no check: they have the ids of one log, and no pair of an earlier part.
-    return unchecked(
+    return build_unchecked(
         Split,
         train=train,
         test=test,
@@ -74,7 +74,7 @@ def build_split(
 
 def _remove_earlier_pairs(part: Interactions, earlier_keys: IntArray, name: str) -> Interactions:
     """Return the pairs of a part that are in no earlier part; warn about the other pairs."""
-    is_new = ~among(part.pair_key, earlier_keys)
+    is_new = ~is_member(part.pair_key, earlier_keys)
     n_removed = int((~is_new).sum())
     if n_removed:
         text = (

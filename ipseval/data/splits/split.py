@@ -10,13 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval.data.interactions import Duplicates, Interactions, Universe, check_interactions, encode
+from ipseval.data.interactions import (
+    Duplicates,
+    Interactions,
+    Universe,
+    check_interactions,
+    encode_in_universe,
+)
 from ipseval.data.splits._leakage import Leakage
 from ipseval.data.splits._part_readers import PartLike, read_parts
 from ipseval.errors import InputError
-from ipseval.utils.checks import check_choice, check_positive_int, check_type, counted
-from ipseval.utils.counts import Count, counts_frame, some
-from ipseval.utils.ids import among, of_one_type, refuse_header, repeated, same_ids
+from ipseval.utils.checks import check_choice, check_positive_int, check_type, format_count
+from ipseval.utils.counts import Count, counts_frame, drop_zero_counts
+from ipseval.utils.ids import is_member, mark_repeats, refuse_header, same_ids, unify_id_types
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray
 
@@ -118,7 +124,7 @@ class Split(Universe):
     def _check_disjoint(self) -> None:
         """Raise `InputError` if a pair is in more than one part."""
         pair_keys = [part.distinct.pair_key for part in self._parts.values()]
-        n_overlap = int(repeated(np.concatenate(pair_keys)).sum())
+        n_overlap = int(mark_repeats(np.concatenate(pair_keys)).sum())
         if n_overlap:
             raise InputError(
                 f"{n_overlap} user–item pairs are in more than one part of the split; an item that was "
@@ -147,12 +153,12 @@ class Split(Universe):
         if self.validation is not None:
             sizes += f", {len(self.validation):,} validation"
         if self.seen == "include":
-            sizes += f" ({counted(self.n_repeated_positives, 'training pair')} among them)"
-        descriptions = [sizes, f"{counted(self.n_users, 'user')}, {counted(self.n_items, 'item')}"]
+            sizes += f" ({format_count(self.n_repeated_positives, 'training pair')} among them)"
+        descriptions = [sizes, f"{format_count(self.n_users, 'user')}, {format_count(self.n_items, 'item')}"]
         if self.n_cold_users and len(self.train):  # without training rows, all users and items are cold
-            descriptions.append(counted(self.n_cold_users, "cold user"))
+            descriptions.append(format_count(self.n_cold_users, "cold user"))
         if self.n_cold_items and len(self.train):
-            descriptions.append(counted(self.n_cold_items, "cold item"))
+            descriptions.append(format_count(self.n_cold_items, "cold item"))
         if self.leakage is not None and self.leakage.n_leaking:
             descriptions.append(self.leakage.text)
         descriptions.append(self.description)
@@ -203,7 +209,7 @@ class Split(Universe):
         """Number of test pairs that are also training pairs; 0 with `seen="exclude"`."""
         if self.seen == "exclude":
             return 0
-        return int(among(self.test.pair_key, self.train.pair_key).sum())
+        return int(is_member(self.test.pair_key, self.train.pair_key).sum())
 
     @cached_property
     def n_users_without_test(self) -> int:
@@ -253,16 +259,16 @@ class Split(Universe):
         n_test = len(self.test)
         n_before_overlap = n_test + self.n_overlap_dropped
         n_before_merging = n_before_overlap + self.n_repeats_merged
-        counts += some(
+        counts += drop_zero_counts(
             Count("test pairs of another part, left out", self.n_overlap_dropped, n_before_overlap),
             Count("test rows that repeat a test pair, merged", self.n_repeats_merged, n_before_merging),
             Count("test pairs that are training pairs too", self.n_repeated_positives, n_test),
         )
         n_test_users = int((self.test.activity > 0).sum())
         n_test_items = int((self.test.popularity > 0).sum())
-        counts += some(Count("users in test", n_test_users, self.n_users))
+        counts += drop_zero_counts(Count("users in test", n_test_users, self.n_users))
         if len(self.train):  # without training rows, all users and items are cold
-            counts += some(
+            counts += drop_zero_counts(
                 Count("users in test without training pairs", self.n_cold_users, n_test_users),
                 Count("items in test without training pairs", self.n_cold_items, n_test_items),
                 Count("test pairs of such users or items", self.n_cold_positives, n_test),
@@ -270,7 +276,7 @@ class Split(Universe):
         n_leaking = 0
         if self.leakage is not None:
             n_leaking = self.leakage.n_leaking
-        counts += some(
+        counts += drop_zero_counts(
             Count("pairs in a gap before the held-out parts, left out", self.n_purged),
             Count("test pairs with later training pairs", n_leaking, n_test),
         )
@@ -366,7 +372,7 @@ class Split(Universe):
             other_keys = train_log.pair_key
             if validation_log is not None:
                 other_keys = np.concatenate([other_keys, validation_log.pair_key])
-            keep = ~among(test_log.pair_key, other_keys)
+            keep = ~is_member(test_log.pair_key, other_keys)
             n_dropped = int((~keep).sum())
             test_log = test_log.select(keep)
         return cls(
@@ -405,8 +411,8 @@ def _recode(
     log: Interactions, users: npt.ArrayLike, items: npt.ArrayLike, user_column: str, item_column: str
 ) -> Interactions:
     """Return a log over another universe; only its distinct ids are looked up, not its rows."""
-    user_codes, user_ids = encode(log.user_ids, users, f"column {user_column!r}")
-    item_codes, item_ids = encode(log.item_ids, items, f"column {item_column!r}")
+    user_codes, user_ids = encode_in_universe(log.user_ids, users, f"column {user_column!r}")
+    item_codes, item_ids = encode_in_universe(log.item_ids, items, f"column {item_column!r}")
     return log._replace_unchecked(
         user=user_codes[log.user],
         item=item_codes[log.item],
@@ -417,7 +423,7 @@ def _recode(
 
 def _merge_ids(id_arrays: list[AnyArray], column: str) -> AnyArray:
     """Return the sorted distinct ids of several arrays."""
-    all_ids = np.concatenate(of_one_type(id_arrays, f"column {column!r} of the frames"))
+    all_ids = np.concatenate(unify_id_types(id_arrays, f"column {column!r} of the frames"))
     codes, ids = pd.factorize(all_ids, sort=True)
     refuse_header(codes, np.asarray(ids), f"column {column!r} of the frames")
     return np.asarray(ids)

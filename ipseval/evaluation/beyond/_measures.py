@@ -17,7 +17,7 @@ from ipseval.evaluation.segments.built_in_groups import quantile_groups
 from ipseval.ranking.top_lists import TopLists
 from ipseval.utils.checks import check_positive_int
 from ipseval.utils.public import public_class, public_function
-from ipseval.utils.registry import lookup
+from ipseval.utils.registry import look_up
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
 
@@ -322,7 +322,7 @@ class Measure:
     cutoff: int
 
     def __post_init__(self) -> None:
-        lookup(MEASURES, self.name, "measure")
+        look_up(MEASURES, self.name, "measure")
         check_positive_int("the cutoff", self.cutoff)
 
     def __repr__(self) -> str:

@@ -16,16 +16,16 @@ from ipseval.evaluation.beyond._measures import Measure, Recommended, measure
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.inference import compare
 from ipseval.inference.comparisons import Correction
-from ipseval.inference.interval_methods import Interval, bootstrap_intervals, normal_intervals
+from ipseval.inference.interval_methods import Interval, compute_bootstrap_intervals, compute_normal_intervals
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.top_lists import TopLists
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import decimals
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Notes, Table
-from ipseval.utils.checks import as_list, check_models, counted
+from ipseval.utils.checks import as_list, check_models, format_count
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval.utils.ids import by_label
+from ipseval.utils.ids import align_labels
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, FloatArray, IntervalMethod, RngLike
 
@@ -225,9 +225,9 @@ def beyond_accuracy(
                 data_by_cutoff[cutoff] = Recommended(top_lists, split.train, vectors)
             estimates[name, selected.label, LISTS] = _make_estimate(selected, data_by_cutoff[cutoff])
     if interval == "normal":
-        intervals = normal_intervals(estimates, confidence_level=confidence_level)
+        intervals = compute_normal_intervals(estimates, confidence_level=confidence_level)
     else:
-        intervals = bootstrap_intervals(
+        intervals = compute_bootstrap_intervals(
             estimates,
             confidence_level=confidence_level,
             method=interval,
@@ -248,7 +248,7 @@ def check_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure])
         if any(selected.name == "ild" for selected in measures):
             raise InputError("ild@k reads vectors of the items; pass item_vectors=, an (n_items, d) array.")
         return None
-    vectors = by_label(vectors, item_ids, "item_vectors")
+    vectors = align_labels(vectors, item_ids, "item_vectors")
     n_items = item_ids.size
     try:
         array = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors)
@@ -286,15 +286,15 @@ def _make_estimate(selected: Measure, data: Recommended) -> Estimate:
     notes = []
     n_empty = int((data.length == 0).sum())
     if n_empty:
-        note = f"{counted(n_empty, 'user')} without a list"
+        note = f"{format_count(n_empty, 'user')} without a list"
         if sums.n_undefined:
             note = f"{note} left out"
         notes.append(note)
     if sums.n_undefined > n_empty:
-        notes.append(f"{counted(sums.n_undefined - n_empty, 'user')} left out: undefined for them")
+        notes.append(f"{format_count(sums.n_undefined - n_empty, 'user')} left out: undefined for them")
     n_short = int(((data.length > 0) & (data.length < selected.cutoff)).sum())
     if n_short:
-        notes.append(f"{counted(n_short, 'list')} shorter than {selected.cutoff}")
+        notes.append(f"{format_count(n_short, 'list')} shorter than {selected.cutoff}")
     return Estimate(
         selected.label,
         LISTS,

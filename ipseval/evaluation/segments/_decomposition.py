@@ -12,10 +12,10 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Parts, Sample
-from ipseval.estimators.base import missing_method_message
+from ipseval.estimators.base import describe_missing_method
 from ipseval.estimators.labels import display_names
 from ipseval.evaluation.segments._groups import Groups
-from ipseval.evaluation.segments._sums import positive_groups
+from ipseval.evaluation.segments.segment_sums import positive_groups
 from ipseval.metrics import Metric
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
@@ -385,7 +385,7 @@ def _require_parts(estimator: Estimator, sample: Sample, metric: Metric) -> Part
     parts = estimator.parts(sample, metric)
     if parts is not None:
         return parts
-    missing_method = missing_method_message(estimator, "parts")
+    missing_method = describe_missing_method(estimator, "parts")
     if missing_method:
         raise InputError(f"{missing_method}, so its estimate cannot be decomposed.")
     raise InputError(

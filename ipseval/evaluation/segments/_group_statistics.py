@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from ipseval.estimators.user_sums import ROUNDING
-from ipseval.utils.types import FloatArray, readonly
+from ipseval.estimators.user_sums import ROUNDING_SHARE
+from ipseval.utils.types import FloatArray, as_readonly
 
 N_DRAWS = 20_000
 RELATIVE_ROUNDING = 1e-13  # share of two variances that rounding leaves of a difference that does not vary
@@ -45,7 +45,7 @@ def family_level(covariance: FloatArray, level: float, n_draws: int = N_DRAWS) -
 @lru_cache(maxsize=4)
 def _normal_draws(n_draws: int, size: int) -> FloatArray:
     """Return standard normal draws (n_draws, size) from a fixed seed, so that every run is the same."""
-    return readonly(np.random.default_rng(0).standard_normal((n_draws, size)))
+    return as_readonly(np.random.default_rng(0).standard_normal((n_draws, size)))
 
 
 def interval_half_width(
@@ -80,7 +80,7 @@ def skewness_terms(
     with np.errstate(invalid="ignore", divide="ignore"):
         second = p[0] - 2 * r * p[1] + r**2 * p[2]
         # Where all users are equal, only rounding of cancelling terms is left, which has no shape.
-        second = np.where(second > ROUNDING * n_users * p[0], second, np.nan)
+        second = np.where(second > ROUNDING_SHARE * n_users * p[0], second, np.nan)
         third = p[3] - 3 * r * p[4] + 3 * r**2 * p[5] - r**3 * p[6]
         fourth = p[7] - 4 * r * p[8] + 6 * r**2 * p[9] - 4 * r**3 * p[10] + r**4 * p[11]
         squared_shares = p[2] / total_weight**2
@@ -114,7 +114,7 @@ def satterthwaite(
 def compute_gap(value: FloatArray, reference: FloatArray) -> FloatArray:
     """Return differences of values; 0 where a difference is rounding alone."""
     gap = value - reference
-    rounding = ROUNDING * (np.abs(value) + np.abs(reference))
+    rounding = ROUNDING_SHARE * (np.abs(value) + np.abs(reference))
     return np.where(np.abs(gap) <= rounding, 0.0, gap)
 
 

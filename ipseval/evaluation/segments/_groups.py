@@ -11,9 +11,9 @@ import pandas as pd
 
 from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.utils.checks import counted, examples
-from ipseval.utils.columns import columns_of
-from ipseval.utils.ids import as_ids, places, to_id_array
+from ipseval.utils.checks import format_count, format_examples
+from ipseval.utils.columns import extract_columns
+from ipseval.utils.ids import as_ids, find_positions, to_id_array
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, IntArray, freeze
 
@@ -102,7 +102,7 @@ class Groups:
         freeze(self, "codes")
 
     def __repr__(self) -> str:
-        return f"Groups({self.name}: {counted(len(self.labels), 'group')} of {self.axis}s)"
+        return f"Groups({self.name}: {format_count(len(self.labels), 'group')} of {self.axis}s)"
 
     @property
     def sizes(self) -> IntArray:
@@ -154,7 +154,7 @@ class Grouping:
         codes[~missing] = known_codes
         note = ""
         if missing.any():
-            note = f"{counted(int(missing.sum()), self.axis)} of {ids.size:,} have no {self.name}"
+            note = f"{format_count(int(missing.sum()), self.axis)} of {ids.size:,} have no {self.name}"
             names = (*names, NO_GROUP)
         return Groups(axis=self.axis, name=self.name, labels=names, codes=codes, note=note)
 
@@ -237,14 +237,14 @@ def split_attributes(frame: Any) -> list[Grouping]:
     if len(axes) != 1 or not attributes:
         raise InputError(
             "a frame of groups must have one column of ids, 'user' or 'item', and at least one more; "
-            f"got {examples(names, 12)}."
+            f"got {format_examples(names, 12)}."
         )
     for method in ("compute", "toPandas"):
         if hasattr(frame, method):
             raise InputError(f"a frame of groups must be in memory here; pass frame.{method}().")
 
     axis = axes[0]
-    ids = to_id_array(columns_of(frame, [axis])[axis], f"column {axis!r} of the groups")
+    ids = to_id_array(extract_columns(frame, [axis])[axis], f"column {axis!r} of the groups")
     groupings = []
     for attribute in attributes:
         labels = pd.Series(_read_column(frame, attribute), index=pd.Index(ids, tupleize_cols=False))
@@ -280,7 +280,7 @@ def detect_axis(series: pd.Series[Any], user_ids: AnyArray, item_ids: AnyArray) 
 
 def _are_known(labels: AnyArray, ids: AnyArray) -> bool:
     """Return whether all labels are among the ids."""
-    codes = places(labels, ids, "the index of the groups", strict=False)
+    codes = find_positions(labels, ids, "the index of the groups", strict=False)
     return bool((codes >= 0).all())
 
 
@@ -319,12 +319,12 @@ def _align_series(series: pd.Series[Any], ids: AnyArray, axis: Axis, name: str) 
     """Return the labels of a Series by id in the order of `ids`, (n,) objects; None where it has no entry."""
     if not series.index.is_unique:
         raise InputError(f"the ids of {name} repeat; each {axis} belongs to one group.")
-    codes = places(as_ids(series.index, f"the ids of {name}"), ids, f"the ids of {name}")
+    codes = find_positions(as_ids(series.index, f"the ids of {name}"), ids, f"the ids of {name}")
     is_known = codes >= 0
     if not is_known.any():
         raise InputError(
             f"none of the {len(series):,} ids of {name} is one of the {ids.size:,} {axis}s "
-            f"({examples(series.index)}; the {axis}s start with {examples(ids)})."
+            f"({format_examples(series.index)}; the {axis}s start with {format_examples(ids)})."
         )
     labels = np.full(ids.size, None, dtype=object)
     labels[codes[is_known]] = series.to_numpy(dtype=object)[is_known]
@@ -338,7 +338,7 @@ def _encode_labels(labels: AnyArray, name: str) -> tuple[IntArray, tuple[str, ..
     codes, distinct_labels = pd.factorize(labels, sort=True)
     names = tuple(str(label) for label in distinct_labels)
     if len(set(names)) < len(names) or NO_GROUP in names:
-        raise InputError(f"{name} has groups that are printed alike ({examples(names)}); rename them.")
+        raise InputError(f"{name} has groups that are printed alike ({format_examples(names)}); rename them.")
     return codes.astype(np.int64), names
 
 

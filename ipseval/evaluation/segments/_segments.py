@@ -23,9 +23,9 @@ from ipseval.evaluation.segments._group_statistics import (
 )
 from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
-from ipseval.inference.comparisons import CORRECTIONS, Correction, adjust
-from ipseval.inference.estimate_frame import joined
-from ipseval.inference.interval_methods import within_unit
+from ipseval.inference.comparisons import CORRECTIONS, Correction, adjust_p_values
+from ipseval.inference.estimate_frame import join_notes
+from ipseval.inference.interval_methods import constrain_to_unit_interval
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import check_choice
@@ -339,7 +339,7 @@ class Segments(Result):
         columns |= _interval_columns("difference", gap, error, half_width)
         columns |= {
             "p_value": t_test(gap, error, gap_degrees),
-            "note": [joined(group_notes[group], group_notes[base]) for group, base in pairs],
+            "note": [join_notes(group_notes[group], group_notes[base]) for group, base in pairs],
         }
         return pd.DataFrame(columns)
 
@@ -433,7 +433,9 @@ def _clip_to_unit(values: FloatArray, half_width: FloatArray) -> tuple[FloatArra
     low = np.empty(values.size)
     high = np.empty(values.size)
     for group, value in enumerate(values):
-        low[group], high[group] = within_unit(value, value - half_width[group], value + half_width[group])
+        low[group], high[group] = constrain_to_unit_interval(
+            value, value - half_width[group], value + half_width[group]
+        )
     return low, high
 
 
@@ -456,5 +458,5 @@ def _insert_adjusted_p_values(frame: pd.DataFrame, correction: Correction, famil
     """Return the frame with adjusted p-values next to the p-values."""
     if correction is not None:
         check_choice("correction", correction, CORRECTIONS)
-    frame.insert(list(frame).index("p_value") + 1, "p_adjusted", adjust(frame, correction, family))
+    frame.insert(list(frame).index("p_value") + 1, "p_adjusted", adjust_p_values(frame, correction, family))
     return frame

@@ -14,7 +14,7 @@ from ipseval.estimators.labels import display_name, display_names
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import LEVEL, decimals, listed
 from ipseval.reporting.tables import Cell, Notes, Part, Table
-from ipseval.utils.checks import check_positive_int, counted
+from ipseval.utils.checks import check_positive_int, format_count
 
 SIGNIFICANT = f"statistically significant (p < {LEVEL}, Holm)"
 NOT_SIGNIFICANT = f"statistically significant (p ≥ {LEVEL}, Holm)"  # after "no"
@@ -63,7 +63,7 @@ def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str]
         names = display_names(segments.estimators + list(omitted_estimators))
         omitted_names = " and ".join(names[label] for label in omitted_estimators)
         notes.append(f"Results by {omitted_names}: .frame, .differences(), .to_html().")
-    size = f"{counted(len(segments.labels), 'group')} of {segments.axis}s"
+    size = f"{format_count(len(segments.labels), 'group')} of {segments.axis}s"
     return Tables(summary=(f"By {segments.name}: {size}",), parts=(*parts, Notes(tuple(notes))))
 
 

@@ -10,15 +10,15 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from ipseval.estimators import UserSums
-from ipseval.estimators.user_sums import WIDTH, Moments
+from ipseval.estimators.user_sums import N_COLUMNS, Moments
 from ipseval.evaluation.segments._group_statistics import skewness_terms
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.evaluation.segments._segments import SegmentCell, Segments
-from ipseval.evaluation.segments._sums import CellSums, SegmentSums
-from ipseval.inference.estimate_frame import joined, too_wide
-from ipseval.inference.weight_diagnostics import WeightSums, weight_flag
+from ipseval.evaluation.segments.segment_sums import CellSums, SegmentSums
+from ipseval.inference.estimate_frame import format_error_flag, join_notes
+from ipseval.inference.weight_diagnostics import WeightSums, format_weight_flag
 from ipseval.metrics import Metric
-from ipseval.utils.checks import counted
+from ipseval.utils.checks import format_count
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 MIN_RELIABLE_USERS = 30.0  # effective users below which a group is flagged
@@ -148,15 +148,15 @@ def _member_totals(blocks: Sequence[Moments], query_volume: float | None) -> _Me
     squares = []
     n_users = []
     for block in blocks:
-        mean_weight = block.mean[1::WIDTH]
-        numerators.append(block.n * block.mean[0::WIDTH])
+        mean_weight = block.mean[1::N_COLUMNS]
+        numerators.append(block.n * block.mean[0::N_COLUMNS])
         weights.append(block.n * mean_weight)
-        squares.append(np.diag(block.scatter)[1::WIDTH] + block.n * mean_weight**2)
+        squares.append(np.diag(block.scatter)[1::N_COLUMNS] + block.n * mean_weight**2)
         n_users.append(np.full(mean_weight.size, float(block.n)))
 
     if query_volume is None:
         n_all_users = sum(block.n for block in blocks)
-        volume_totals = [block.mean[2::WIDTH] * block.n for block in blocks]
+        volume_totals = [block.mean[2::N_COLUMNS] * block.n for block in blocks]
         mean_volume = np.asarray(sum(volume_totals) / max(n_all_users, 1))
         volume = np.concatenate([mean_volume] * len(blocks))
     else:
@@ -227,9 +227,11 @@ def _assess_reliability(
         weight_sums = None if weights is None else weights[group]
         uneven_weights = ""
         if weight_sums:
-            uneven_weights = weight_flag(weight_sums, int(n_positives[group]))
-        wide_error = joined(*(too_wide(metric, float(model_error)) for model_error in error[:, group]))
-        flags[group] = joined(few_users, uneven_weights, wide_error)
+            uneven_weights = format_weight_flag(weight_sums, int(n_positives[group]))
+        wide_error = join_notes(
+            *(format_error_flag(metric, float(model_error)) for model_error in error[:, group])
+        )
+        flags[group] = join_notes(few_users, uneven_weights, wide_error)
 
         is_hidden = bool(wide_error) or n_effective < MIN_VISIBLE_USERS
         if low_ess == "nan" and flags[group]:
@@ -242,11 +244,11 @@ def _cell_note(note: str, n_undefined: int, unit: str) -> str:
     """Return the note of a cell, and how many users or queries of a group are excluded from it."""
     if not n_undefined:
         return note
-    excluded = f"{counted(n_undefined, unit)} left out: the metric is undefined for them"
+    excluded = f"{format_count(n_undefined, unit)} left out: the metric is undefined for them"
     return "; ".join(filter(None, [note, excluded]))
 
 
-def segment(evaluation: Any, groups: Groups) -> Segments:
+def segment_evaluation(evaluation: Any, groups: Groups) -> Segments:
     """Return the segments of an `Evaluation` that has its ranked positives."""
     metrics, estimators = evaluation.definitions
     samples = evaluation.samples

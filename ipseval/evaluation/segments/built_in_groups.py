@@ -18,14 +18,14 @@ from ipseval.evaluation.segments._groups import (
     detect_axis,
     split_attributes,
 )
-from ipseval.utils.checks import check_positive_int, counted
-from ipseval.utils.registry import lookup
+from ipseval.utils.checks import check_positive_int, format_count
+from ipseval.utils.registry import look_up
 from ipseval.utils.types import AnyArray, IntArray
 
 Rule = Callable[[IntArray, int, Axis, str], Groups]
 
 
-def resolve(
+def resolve_groups(
     by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
 ) -> tuple[Groups, ...]:
     """Return the groups that a label, frame, Series, grouping, or a list of these names, by the ids."""
@@ -120,7 +120,7 @@ def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str) -> G
         if low == high:
             span = f"{low:,}"
         labels.append(f"{number + 1} ({noun} {span})")
-    note = f"{counted(used_groups.size, 'group')} of about equally many {axis}s by {noun}"
+    note = f"{format_count(used_groups.size, 'group')} of about equally many {axis}s by {noun}"
     return Groups(axis=axis, name=name, labels=tuple(labels), codes=level_groups[level_codes], note=note)
 
 
@@ -152,7 +152,7 @@ def _build_from_label(
 ) -> Groups:
     """Return the groups that a label such as "popularity:5" names."""
     name, _, number = label.partition(":")
-    axis, rule, default = lookup(BUILT_IN, name.strip().lower(), "grouping")
+    axis, rule, default = look_up(BUILT_IN, name.strip().lower(), "grouping")
     if number and not (number.isascii() and number.strip().isdigit()):
         raise InputError(f"grouping {label!r}: what follows the colon must be a whole number >= 1.")
     if counts is None:

@@ -13,17 +13,17 @@ from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.pipeline import evaluate_ranks
-from ipseval.evaluation.request import Options, fitted_propensity
+from ipseval.evaluation.request import Options, resolve_propensity
 from ipseval.evaluation.slates._rank import expand_to_queries, rank_slates
 from ipseval.evaluation.slates._slates import Slates
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import resolve_metrics
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.utils.checks import check_choice, check_models, counted, examples, warn_user
-from ipseval.utils.columns import columns_of, frame_columns
-from ipseval.utils.counts import Count, some
-from ipseval.utils.ids import places
+from ipseval.utils.checks import check_choice, check_models, format_count, format_examples, warn_user
+from ipseval.utils.columns import extract_columns, frame_columns
+from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.ids import find_positions
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
@@ -98,7 +98,7 @@ def evaluate_slates(
     """
     check_models(models, "models", "scores")
     check_choice("unscored", unscored, ("raise", "miss"))
-    metric_objects = requested_metrics(metrics)
+    metric_objects = resolve_metrics(metrics)
     resolved_slates = _resolve_slates(models, slates)
     if not resolved_slates.is_positive.any():
         raise InputError("no row has a label above 0: there is no positive to evaluate.")
@@ -120,7 +120,7 @@ def _resolve_propensity(propensity: Propensity | None, slates: Slates) -> Propen
     """Return P of the positives of every query, from the argument or from the slates; None without either."""
     if propensity is None:
         return None if slates.propensity is None else slates.logged()
-    fitted = fitted_propensity(propensity, _refuse_model)
+    fitted = resolve_propensity(propensity, _refuse_model)
     return None if fitted is None else expand_to_queries(fitted, slates)
 
 
@@ -173,7 +173,7 @@ def _rank_model(
     if isinstance(model, str):
         if slates_argument is None or isinstance(slates_argument, Slates):
             raise InputError(f"{name}: {model!r} names a column; pass slates= as the frame that has it.")
-        return rank_slates(columns_of(slates_argument, [model])[model], slates, name=name)
+        return rank_slates(extract_columns(slates_argument, [model])[model], slates, name=name)
     if _is_frame(model):
         scores, is_scored, counts = _align_scores(model, slates, unscored, name)
         return replace(rank_slates(scores, slates, listed=is_scored, name=name), counted=counts)
@@ -184,19 +184,19 @@ def _align_scores(
     frame: Any, slates: Slates, unscored: Unscored, name: str
 ) -> tuple[AnyArray, BoolArray, tuple[Count, ...]]:
     """Return the scores of a frame in the order of the slates, whether each row has one, and counts."""
-    columns = columns_of(frame, ["query", "item", "score"])
+    columns = extract_columns(frame, ["query", "item", "score"])
     rows = _find_rows(columns, slates, name)
     n_unlisted, first = _count_pairs(rows < 0, columns["query"], columns["item"])
     if n_unlisted:
         raise InputError(
-            f"{name} scores {counted(n_unlisted, 'item')} of {rows.size:,} that are not listed for their "
+            f"{name} scores {format_count(n_unlisted, 'item')} of {rows.size:,} that are not listed for their "
             f"query ({first}); the candidates are the items listed."
         )
     is_repeated = pd.Series(rows).duplicated().to_numpy()
     n_repeated, first = _count_pairs(is_repeated, columns["query"], columns["item"])
     if n_repeated:
         raise InputError(
-            f"{name} scores {counted(n_repeated, 'item')} of a query again ({first}); score each item once."
+            f"{name} scores {format_count(n_repeated, 'item')} of a query again ({first}); score each item once."
         )
 
     is_scored = np.zeros(len(slates), dtype=bool)
@@ -211,14 +211,18 @@ def _align_scores(
     score_type = score.dtype if score.dtype.kind in "iuf" else object
     scores = np.zeros(len(slates), dtype=score_type)
     scores[rows] = score
-    return scores, is_scored, some(Count("listed items without a score, misses", n_unscored, len(slates)))
+    return (
+        scores,
+        is_scored,
+        drop_zero_counts(Count("listed items without a score, misses", n_unscored, len(slates))),
+    )
 
 
 def _find_rows(columns: Mapping[str, AnyArray], slates: Slates, name: str) -> IntArray:
     """Return the row of the slates for each pair of query and item; -1 for pairs that are not listed."""
     n_items = np.int64(slates.item_ids.size)
-    queries = places(columns["query"], slates.query_ids, f"{name}, column 'query'")
-    items = places(columns["item"], slates.item_ids, f"{name}, column 'item'")
+    queries = find_positions(columns["query"], slates.query_ids, f"{name}, column 'query'")
+    items = find_positions(columns["item"], slates.item_ids, f"{name}, column 'item'")
     keys = np.where(np.minimum(queries, items) < 0, -1, queries * n_items + items)
     slate_keys = pd.Index(slates.query * n_items + slates.item)
     return np.asarray(slate_keys.get_indexer(pd.Index(keys)))
@@ -230,7 +234,7 @@ def _count_pairs(selected: BoolArray, query: AnyArray, item: AnyArray) -> tuple[
     if not n_selected:
         return 0, ""
     first = int(selected.argmax())
-    return n_selected, f"first: query and item {examples((query[first], item[first]))}"
+    return n_selected, f"first: query and item {format_examples((query[first], item[first]))}"
 
 
 def _warn_about_grades(slates: Slates, metrics: list[Metric]) -> None:

@@ -12,8 +12,8 @@ from ipseval.errors import InputError, PropensityError
 from ipseval.evaluation.slates._slates import Slates
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.utils.checks import examples
-from ipseval.utils.ids import by_row, ranks_within_group
+from ipseval.utils.checks import format_examples
+from ipseval.utils.ids import align_rows, ranks_within_group
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray
 
@@ -94,7 +94,7 @@ def rank_slates(
 
 def _check_scores(scores: Any, slates: Slates, name: str) -> AnyArray:
     """Return one number for each row of the slates, or raise `InputError`."""
-    values = np.asarray(by_row(scores, f"{name}: scores", slates.row_labels))
+    values = np.asarray(align_rows(scores, f"{name}: scores", slates.row_labels))
     if values.dtype.kind not in "iuf" or values.shape != (len(slates),):
         raise InputError(
             f"{name}: scores must be numbers, one for each of the {len(slates):,} rows of the slates; got "
@@ -148,8 +148,8 @@ def _align_to_items(propensity: Propensity, item_ids: AnyArray) -> Propensity:
     codes = pd.Index(known_ids).get_indexer(pd.Index(item_ids))
     if (codes < 0).all():
         raise PropensityError(
-            f"the propensity knows none of the {item_ids.size:,} items of the slates ({examples(known_ids)} "
-            f"against {examples(item_ids)}); fit it to a log with the same item ids."
+            f"the propensity knows none of the {item_ids.size:,} items of the slates ({format_examples(known_ids)} "
+            f"against {format_examples(item_ids)}); fit it to a log with the same item ids."
         )
     return _reorder_items(propensity, codes, item_ids)
 

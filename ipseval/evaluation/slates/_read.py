@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import DataWarning, InputError
-from ipseval.utils.checks import check_models, counted, examples, warn_user
+from ipseval.utils.checks import check_models, format_count, format_examples, warn_user
 from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray
 
@@ -151,7 +151,7 @@ def read_trec(qrels: PathText, runs: Mapping[str, PathText]) -> tuple[pd.DataFra
         retrieved_queries |= set(run["query"])
     if not judged_queries & retrieved_queries:
         raise InputError(
-            f"no query of the runs is judged ({examples(sorted(retrieved_queries))}); see {qrels}."
+            f"no query of the runs is judged ({format_examples(sorted(retrieved_queries))}); see {qrels}."
         )
     _warn_about_queries(judged_queries - retrieved_queries, "no run has")
     _warn_about_queries(retrieved_queries - judged_queries, "nobody judged")
@@ -164,7 +164,9 @@ def read_trec(qrels: PathText, runs: Mapping[str, PathText]) -> tuple[pd.DataFra
 def _warn_about_queries(queries: set[str], reason: str) -> None:
     """Warn with the number of queries that are left out."""
     if queries:
-        description = f"{counted(len(queries), 'query')} that {reason} ({examples(sorted(queries))})"
+        description = (
+            f"{format_count(len(queries), 'query')} that {reason} ({format_examples(sorted(queries))})"
+        )
         warn_user(f"left out: {description}.", DataWarning)
 
 
@@ -198,7 +200,7 @@ def _check_unique_items(table: pd.DataFrame, path: PathText) -> None:
     """Raise `InputError` when an item occurs again in its query."""
     repeats = np.flatnonzero(table.duplicated(["query", "item"]))
     if repeats.size:
-        n_lines = counted(repeats.size, "line")
+        n_lines = format_count(repeats.size, "line")
         raise InputError(f"{path}: {n_lines} with an item of its query again (first: line {1 + repeats[0]}).")
 
 
@@ -211,7 +213,7 @@ def _read_table(path: PathText, separator: str, n_columns: tuple[int, ...], expe
     except (ValueError, re.error) as error:
         raise InputError(f"{path} cannot be read as a table: {error}.") from None
     if table.shape[1] not in n_columns:
-        raise InputError(f"{path} has {counted(table.shape[1], 'column')}; expected {expected}.")
+        raise InputError(f"{path} has {format_count(table.shape[1], 'column')}; expected {expected}.")
     return table
 
 

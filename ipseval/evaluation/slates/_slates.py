@@ -12,14 +12,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.data.impression_log import ImpressionLog
-from ipseval.data.interactions import check_codes, encode
+from ipseval.data.interactions import check_codes, encode_in_universe
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity import Propensity
-from ipseval.utils.checks import as_float_vector, check_type, counted, examples
-from ipseval.utils.columns import columns_of, frame_columns, to_numbers
-from ipseval.utils.counts import Count, counts_frame, some
+from ipseval.utils.checks import as_float_vector, check_type, format_count, format_examples
+from ipseval.utils.columns import extract_columns, frame_columns, to_numbers
+from ipseval.utils.counts import Count, counts_frame, drop_zero_counts
 from ipseval.utils.public import public_class
-from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, owned, readonly
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, as_readonly, copy_if_writable
 
 OPTIONAL_COLUMNS = ("user", "position", "propensity")
 ARRAYS = ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids", "position", "propensity")
@@ -81,7 +81,7 @@ class Slates:
     def __post_init__(self) -> None:
         for name in ARRAYS:
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, readonly(owned(getattr(self, name))))
+                object.__setattr__(self, name, as_readonly(copy_if_writable(getattr(self, name))))
         check_codes("query", self.query, self.query_ids.size)
         check_codes("item", self.item, self.item_ids.size)
         self._check_users()
@@ -174,16 +174,16 @@ class Slates:
         for name in OPTIONAL_COLUMNS:
             if requested[name] is not None or name in available_columns:
                 names[name] = requested[name] or name
-        columns = columns_of(frame, list(dict.fromkeys(names.values())))
+        columns = extract_columns(frame, list(dict.fromkeys(names.values())))
         data = {name: columns[column] for name, column in names.items()}
         if not data["query"].size:
             raise InputError("the frame has no rows; at least one item of one query is needed.")
 
-        query_codes, query_ids = encode(data["query"], None, f"column {query!r}")
-        item_codes, item_ids = encode(data["item"], items, f"column {item!r}")
+        query_codes, query_ids = encode_in_universe(data["query"], None, f"column {query!r}")
+        item_codes, item_ids = encode_in_universe(data["item"], items, f"column {item!r}")
         optional_fields: dict[str, Any] = {}
         if "user" in names:
-            user_codes, user_ids = encode(data["user"], users, f"column {names['user']!r}")
+            user_codes, user_ids = encode_in_universe(data["user"], users, f"column {names['user']!r}")
             optional_fields["user_ids"] = user_ids
             optional_fields["user"] = _find_query_users(query_codes, user_codes, query_ids, user_ids)
         if "position" in names:
@@ -242,11 +242,11 @@ class Slates:
         return int(self.query.size)
 
     def __repr__(self) -> str:
-        queries = counted(np.unique(self.query).size, "query")
+        queries = format_count(np.unique(self.query).size, "query")
         if self.user is not None:
-            queries = f"{queries} of {counted(np.unique(self.user).size, 'user')}"
-        sizes = f"{counted(len(self), 'row')}, {queries}, {counted(self.item_ids.size, 'item')}"
-        return f"Slates({sizes}; {counted(int(self.is_positive.sum()), 'positive')})"
+            queries = f"{queries} of {format_count(np.unique(self.user).size, 'user')}"
+        sizes = f"{format_count(len(self), 'row')}, {queries}, {format_count(self.item_ids.size, 'item')}"
+        return f"Slates({sizes}; {format_count(int(self.is_positive.sum()), 'positive')})"
 
     @cached_property
     def is_positive(self) -> BoolArray:
@@ -271,9 +271,9 @@ class Slates:
         n_users = 0 if self.user is None else np.unique(self.user).size
         counts = (
             Count("queries", n_queries),
-            *some(Count("users", n_users)),
+            *drop_zero_counts(Count("users", n_users)),
             Count("positives", int(n_positives.sum()), len(self)),
-            *some(
+            *drop_zero_counts(
                 Count("queries without a positive", int((n_positives == 0).sum()), n_queries),
                 Count("queries with positives only", int((n_positives == self.size).sum()), n_queries),
             ),
@@ -324,8 +324,8 @@ class Slates:
         missing = [position for position in np.unique(positions).tolist() if position not in by_position]
         if missing:
             raise PropensityError(
-                f"by_position has no value for {counted(len(missing), 'position')} of positives "
-                f"({examples(missing)}); give P of every position."
+                f"by_position has no value for {format_count(len(missing), 'position')} of positives "
+                f"({format_examples(missing)}); give P of every position."
             )
         values = np.array([float(by_position[position]) for position in positions.tolist()])
         return self.of_positives(values, is_probability, "examination by position")
@@ -406,7 +406,7 @@ def _check_distinct(slates: Slates) -> None:
         query, item = divmod(int(repeated_keys[0]), slates.item_ids.size)
         raise InputError(
             f"{repeated_keys.size:,} of {len(slates):,} rows list an item again in its query (first: query "
-            f"{examples(slates.query_ids[[query]])}, item {examples(slates.item_ids[[item]])}); "
+            f"{format_examples(slates.query_ids[[query]])}, item {format_examples(slates.item_ids[[item]])}); "
             "list each once."
         )
 
@@ -418,10 +418,10 @@ def _find_query_users(query: IntArray, user: IntArray, query_ids: AnyArray, user
     conflicts = np.flatnonzero(query_users[query] != user)
     if conflicts.size:
         first_query = query[conflicts[0]]
-        names = examples([user_ids[user[conflicts[0]]], user_ids[query_users[first_query]]])
+        names = format_examples([user_ids[user[conflicts[0]]], user_ids[query_users[first_query]]])
         raise InputError(
             f"{np.unique(query[conflicts]).size:,} of {query_ids.size:,} queries have rows of several users "
-            f"(first: query {examples(query_ids[[first_query]])} of {names}). "
+            f"(first: query {format_examples(query_ids[[first_query]])} of {names}). "
             "Number queries so that each has one user."
         )
     return query_users

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import as_float_vector, refuse_masked
-from ipseval.utils.ids import by_row
+from ipseval.utils.ids import align_rows
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray
 
 
@@ -17,7 +17,7 @@ def check_ranks(
     """Return ranks and n as float arrays of one shape (n_ranks,), or raise `InputError`."""
     refuse_masked(ranks, "ranks")
     rank = as_float_vector("ranks", np.atleast_1d(np.asarray(ranks)))
-    n = check_sizes(by_row(n_candidates, "n_candidates", ranks), rank.size, n_sampled, replacement)
+    n = check_sizes(align_rows(n_candidates, "n_candidates", ranks), rank.size, n_sampled, replacement)
     wrong_rows = np.flatnonzero(~is_whole_rank(rank, n))
     if wrong_rows.size:
         first = wrong_rows[0]

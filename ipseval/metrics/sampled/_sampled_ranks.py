@@ -12,7 +12,7 @@ from ipseval.errors import InputError
 from ipseval.metrics.sampled._checks import check_sizes, is_whole_rank
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import as_float_vector, check_positive_int
-from ipseval.utils.ids import by_row
+from ipseval.utils.ids import align_rows
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 
@@ -81,7 +81,7 @@ def read_sampled_ranks(
                     "RankedPositives bring n_candidates, n_sampled, replacement and users along; leave them "
                     "out."
                 )
-        return _read_ranked_positives(sampled_ranks, by_row(weights, "weights"), method)
+        return _read_ranked_positives(sampled_ranks, align_rows(weights, "weights"), method)
     if n_candidates is None or n_sampled is None:
         raise InputError("n_candidates and n_sampled are needed with an array of sampled ranks.")
     if method == "importance":
@@ -90,9 +90,9 @@ def read_sampled_ranks(
             "of rank_positives(..., candidates=SampledCandidates(...))."
         )
     # Series and frames are matched to the ranks by their index.
-    n_candidates = by_row(n_candidates, "n_candidates", sampled_ranks)
-    users = by_row(users, "users", sampled_ranks)
-    weights = by_row(weights, "weights", sampled_ranks)
+    n_candidates = align_rows(n_candidates, "n_candidates", sampled_ranks)
+    users = align_rows(users, "users", sampled_ranks)
+    weights = align_rows(weights, "weights", sampled_ranks)
     m = check_positive_int("n_sampled", n_sampled)
     with_replacement = replacement is None or bool(replacement)
     rank = _check_sampled_ranks(sampled_ranks, m)

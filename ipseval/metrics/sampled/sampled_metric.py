@@ -265,6 +265,6 @@ def _split_correction(label: str, sampled: Method | None) -> tuple[str, Method]:
     return base_label, method
 
 
-def requested_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
+def resolve_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
     """Return the metrics that labels or objects name, without repetitions."""
     return distinct_labels([metric(label) for label in as_list(metrics, "metrics")], "metrics")

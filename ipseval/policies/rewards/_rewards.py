@@ -14,8 +14,8 @@ from ipseval.policies.rewards._models import FactorReward, Reward, RewardModel, 
 from ipseval.propensity import ExaminationCurve
 from ipseval.propensity.impressions import PairCounts, check_same_universe
 from ipseval.utils.checks import as_generator, check_positive_int, check_type
-from ipseval.utils.counts import Count, some
-from ipseval.utils.ids import among
+from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.ids import is_member
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, RngLike, freeze
 
@@ -94,7 +94,7 @@ class Rewards:
         """
         check_same_universe(self.log, split, "Rewards")
         counts = PairCounts.from_log(self.log, self.examination)
-        is_candidate = ~among(counts.pair_key, split.excluded.pair_key)
+        is_candidate = ~is_member(counts.pair_key, split.excluded.pair_key)
         pair_key = counts.pair_key[is_candidate]
         if not pair_key.size:
             raise InputError("no shown pair is a candidate: all of them are training pairs of the split.")
@@ -111,7 +111,7 @@ class Rewards:
         excluded_pairs = Count(
             "shown pairs that are no candidates, left out", int((~is_candidate).sum()), is_candidate.size
         )
-        return FittedRewards.of(shown, models, fold, split, some(excluded_pairs))
+        return FittedRewards.of(shown, models, fold, split, drop_zero_counts(excluded_pairs))
 
     def _assign_folds(self, shown_users: IntArray, n_users: int) -> IntArray:
         """Return the fold of each user, (n_users,), at random and balanced over users with impressions."""

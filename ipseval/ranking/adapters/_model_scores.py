@@ -12,7 +12,7 @@ import pandas as pd
 
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
-from ipseval.utils.checks import examples, warn_user
+from ipseval.utils.checks import format_examples, warn_user
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
@@ -151,9 +151,9 @@ def _with_shape_check(scores: ModelScores, split: Split, label: str) -> RowFunct
             return block
         text = f"{label} gave scores of shape {block.shape} for {users.size} users; expected {expected}, "
         if item_ids is not None:
-            raise InputError(f"{text}a column for each of its item ids ({examples(item_ids)}).")
+            raise InputError(f"{text}a column for each of its item ids ({format_examples(item_ids)}).")
         raise InputError(
-            f"{text}a column for each item of the split ({examples(split.item_ids)}). Where the model's rows "
+            f"{text}a column for each item of the split ({format_examples(split.item_ids)}). Where the model's rows "
             "are not in the order of the split, name them with "
             "ipseval.adapters.adapt(model, split, users=…, items=…)."
         )
@@ -179,7 +179,7 @@ def _find_rows(
     if model_ids is None:
         if n_rows is not None and n_rows != split_ids.size:
             raise InputError(
-                f"{label} has {n_rows} {role}s and the split {split_ids.size} ({examples(split_ids)}). The "
+                f"{label} has {n_rows} {role}s and the split {split_ids.size} ({format_examples(split_ids)}). The "
                 f"model carries no ids, so its rows must be in the order of split.{role}_ids: train it on "
                 "split.train.to_csr(), or name its rows with "
                 "ipseval.adapters.adapt(model, split, users=…, items=…)."
@@ -200,7 +200,7 @@ def _find_rows(
             effect = "all items are tied for them"
         warn_user(
             f"{label} does not know {int(is_missing.sum())} of {split_ids.size} {role}s of the split "
-            f"({examples(split_ids[is_missing])}): {effect}.",
+            f"({format_examples(split_ids[is_missing])}): {effect}.",
             DataWarning,
         )
     if np.array_equal(row, np.arange(model_ids.size)):
@@ -217,7 +217,7 @@ def _check_model_ids(row: IntArray, model_ids: AnyArray, split_ids: AnyArray, ro
         return
     raise InputError(
         f"{label}: {int(is_outside.sum())} of its {model_ids.size} {role} ids are not in the split "
-        f"(the model has {examples(model_ids[is_outside])}; the split has {examples(split_ids)}). Ids "
+        f"(the model has {format_examples(model_ids[is_outside])}; the split has {format_examples(split_ids)}). Ids "
         "must be the same values of the same type. Train the model on split.train, or, where it knows more "
         "than the split, pass ipseval.adapters.adapt(model, split, unknown='last')."
     )
@@ -231,8 +231,8 @@ def _check_training_ids(
     if is_untrained.any():
         raise InputError(
             f"{label} does not know {int(is_untrained.sum())} of the {int(is_in_training.sum())} {role} ids "
-            f"of split.train (the split has {examples(split_ids[is_untrained])}; the model has "
-            f"{examples(model_ids)}). Train it on split.train, or pass "
+            f"of split.train (the split has {format_examples(split_ids[is_untrained])}; the model has "
+            f"{format_examples(model_ids)}). Train it on split.train, or pass "
             "ipseval.adapters.adapt(model, split, unknown='last')."
         )
 

@@ -15,7 +15,7 @@ from ipseval.errors import InputError
 from ipseval.ranking._types import AnyFrame, AnyModel
 from ipseval.ranking.adapters import _libraries
 from ipseval.ranking.adapters._model_scores import ModelScores, Unknown, align, root_modules
-from ipseval.utils.checks import check_choice, examples, kind_of, refuse_masked
+from ipseval.utils.checks import check_choice, describe_type, format_examples, refuse_masked
 from ipseval.utils.public import public_function
 from ipseval.utils.registry import Registry
 
@@ -25,7 +25,7 @@ Describe: TypeAlias = Callable[[AnyModel, Split], ModelScores | None]
 def _check_adapter(name: str, adapter: object) -> Describe:
     """Return an adapter, or raise `InputError` unless it is a function named like a top-level module."""
     if not callable(adapter):
-        raise InputError(f"an adapter is a function describe(model, split); got {kind_of(adapter)}.")
+        raise InputError(f"an adapter is a function describe(model, split); got {describe_type(adapter)}.")
     if not name.isidentifier():
         raise InputError(f"an adapter has the name of a top-level module, such as 'sklearn'; got {name!r}.")
     describe_model: Describe = adapter
@@ -172,7 +172,7 @@ def _unnest_lists(table: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: list[st
     user_columns = [name for name in columns if name != NESTED]
     if len(user_columns) != 1:
         raise InputError(
-            f"a frame with a column {NESTED!r} must have one other column, the user; got {examples(columns)}."
+            f"a frame with a column {NESTED!r} must have one other column, the user; got {format_examples(columns)}."
         )
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
@@ -195,5 +195,7 @@ def _find_item_key(entry: dict[str, object]) -> str:
     """Return the key of the item in an entry that has an item and a rating."""
     keys = [key for key in entry if key != "rating"]
     if "rating" not in entry or len(keys) != 1:
-        raise InputError(f"entries of {NESTED!r} must have an item and a rating; got {examples(entry, 5)}.")
+        raise InputError(
+            f"entries of {NESTED!r} must have an item and a rating; got {format_examples(entry, 5)}."
+        )
     return keys[0]

@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ipseval.ranking.candidates import Targets
-from ipseval.utils.ids import distinct
-from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, freeze, readonly
+from ipseval.ranking.candidates import HeldOutPositives
+from ipseval.utils.ids import unique_keys
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, as_readonly, freeze
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +28,12 @@ class Batch:
         freeze(self, "users", "start", "item", "excluded_start", "excluded_items")
 
     @classmethod
-    def from_targets(cls, targets: Targets, *, all_users: bool = False) -> Batch:
+    def from_targets(cls, targets: HeldOutPositives, *, all_users: bool = False) -> Batch:
         """Return the work of all users with positives, or of all users."""
         n_excluded = np.diff(targets.excluded_start)
         users: IntArray = np.arange(n_excluded.size)
         if not all_users:
-            users = distinct(targets.user)
+            users = unique_keys(targets.user)
 
         is_chosen = np.zeros(n_excluded.size, dtype=bool)
         is_chosen[users] = True
@@ -104,7 +104,7 @@ class Batch:
 
 def as_frozen(array: AnyArray) -> AnyArray:
     """Return a read-only C-contiguous array; a copy is made only where the layout must change."""
-    return readonly(np.ascontiguousarray(array))
+    return as_readonly(np.ascontiguousarray(array))
 
 
 class Block(NamedTuple):

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ipseval.errors import InputError
-from ipseval.utils.checks import examples
+from ipseval.utils.checks import format_examples
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
 MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
@@ -108,7 +108,7 @@ def table(source: Any, attribute: str, *columns: str) -> pd.DataFrame:
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise InputError(
-            f"the frame lacks column {missing[0]!r}; it has {examples(frame.columns, 15)}. "
+            f"the frame lacks column {missing[0]!r}; it has {format_examples(frame.columns, 15)}. "
             f"Expected {', '.join(columns)}."
         )
     if frame.empty:

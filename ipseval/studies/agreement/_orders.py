@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.inference.intervals import quantiles
-from ipseval.inference.orders import RowOrders, measures
-from ipseval.utils.checks import as_generator, check_fraction, check_positive_int, examples
+from ipseval.inference.intervals import compute_quantiles
+from ipseval.inference.orders import RowOrders, compute_agreement
+from ipseval.utils.checks import as_generator, check_fraction, check_positive_int, format_examples
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, RngLike
 
@@ -114,7 +114,7 @@ def add_intervals(
         notes.append(f"src and tau_b undefined in {undefined_share:.1%} of the replicates")
     return replace(
         agreement,
-        intervals={name: quantiles(values, tail, 1 - tail) for name, values in replicates.items()},
+        intervals={name: compute_quantiles(values, tail, 1 - tail) for name, values in replicates.items()},
         unit=unit,
         n_units=n_units,
         confidence_level=level,
@@ -275,7 +275,7 @@ def mean_agreement(
     intervals = {}
     for name in mean.values:
         values = np.array([agreement.values[name] for agreement in agreements])
-        intervals[name] = quantiles(_mean_of_defined(values[draws]), tail, 1 - tail)
+        intervals[name] = compute_quantiles(_mean_of_defined(values[draws]), tail, 1 - tail)
     return replace(mean, intervals=intervals)
 
 
@@ -309,7 +309,7 @@ def _compute_agreement(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgree
     """Return the agreement of two vectors of values, without intervals."""
     orders = {"a": RowOrders.of(a), "b": RowOrders.of(b)}
     values = {}
-    for measure, row_values in measures(orders["a"], orders["b"], k).items():
+    for measure, row_values in compute_agreement(orders["a"], orders["b"], k).items():
         values[measure] = float(row_values[0])
     notes = []
     for name, order in orders.items():
@@ -352,8 +352,8 @@ def _align_to_names(names: Names, b_names: Names, b_values: FloatArray) -> Float
     extra = [name for name in b_names if name not in names]
     if missing or extra:
         raise InputError(
-            f"a and b must name the same recommenders; {len(missing)} are only in a ({examples(missing)}), "
-            f"{len(extra)} only in b ({examples(extra)})."
+            f"a and b must name the same recommenders; {len(missing)} are only in a ({format_examples(missing)}), "
+            f"{len(extra)} only in b ({format_examples(extra)})."
         )
     return b_values[[b_names.index(name) for name in names]]
 
@@ -364,7 +364,7 @@ def _check_defined(argument: str, values: FloatArray, names: Names | None) -> No
     if undefined:
         labels = undefined if names is None else [names[index] for index in undefined]
         raise InputError(
-            f"{len(undefined)} of {values.size} values of {argument} are NaN ({examples(labels)}): they have "
+            f"{len(undefined)} of {values.size} values of {argument} are NaN ({format_examples(labels)}): they have "
             "no position in a ranking. Leave these recommenders out of both."
         )
 
@@ -392,7 +392,7 @@ def _resample_measures(
 ) -> dict[str, FloatArray]:
     """Return each measure in every resample of users, from per-user values (n_recommenders, n_users)."""
     a_means, b_means = _resample_means(a, b, n_resamples, rng)
-    replicates = measures(RowOrders.of(a_means), RowOrders.of(b_means), k)
+    replicates = compute_agreement(RowOrders.of(a_means), RowOrders.of(b_means), k)
     # A recommender without a value for any drawn user has no position in the ranking.
     is_undefined = np.isnan(a_means).any(axis=1) | np.isnan(b_means).any(axis=1)
     return {name: np.where(is_undefined, np.nan, values) for name, values in replicates.items()}

@@ -23,8 +23,8 @@ from ipseval.utils.checks import (
     as_generator,
     check_fraction,
     check_positive_int,
-    counted,
-    examples,
+    format_count,
+    format_examples,
 )
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, IntArray, RngLike
@@ -187,18 +187,18 @@ def _match_differences(offline: object, online: object) -> MatchedDifferences:
         if any(key not in frame for key in keys):
             raise InputError(
                 f"{name} needs a column 'experiment', or 'model' and 'reference' (the two versions); it has "
-                f"{examples(frame.columns, 12)}."
+                f"{format_examples(frame.columns, 12)}."
             )
     offline = _add_experiment_keys(offline, keys)
     online = _add_experiment_keys(online, keys)
     repeated = online["key"][online["key"].duplicated()].unique()
     if repeated.size:
-        raise InputError(f"online has several rows for {examples(repeated)}; pool them into one each.")
+        raise InputError(f"online has several rows for {format_examples(repeated)}; pool them into one each.")
     indicators = _number_indicators(offline)
     is_repeated = offline.duplicated(["indicator", "key"])
     if is_repeated.any():
         raise InputError(
-            f"offline has several rows for {examples(offline['key'][is_repeated].unique())} and one "
+            f"offline has several rows for {format_examples(offline['key'][is_repeated].unique())} and one "
             f"indicator; an indicator is identified by the columns {', '.join(INDICATOR_COLUMNS)}."
         )
     return _merge_differences(offline, online, indicators)
@@ -232,7 +232,7 @@ def _merge_differences(
         experiments = frame.drop_duplicates("key")["key"]
         n_unmatched = int((~experiments.isin(counterpart["key"])).sum())
         if n_unmatched:
-            notes.append(f"{counted(n_unmatched, 'experiment')} of {name} has no match and is left out")
+            notes.append(f"{format_count(n_unmatched, 'experiment')} of {name} has no match and is left out")
     sign = np.where(merged["first_offline"] == merged["first_online"], 1.0, -1.0)
     differences = pd.DataFrame(
         {
@@ -251,7 +251,7 @@ def _merge_differences(
     n_incomplete = differences["experiment"][~is_complete].nunique()
     if n_incomplete:
         notes.append(
-            f"{counted(n_incomplete, 'experiment')} without a defined difference for every indicator left "
+            f"{format_count(n_incomplete, 'experiment')} without a defined difference for every indicator left "
             "out of all"
         )
     return MatchedDifferences(differences[is_complete].reset_index(drop=True), indicators, tuple(notes))
@@ -263,7 +263,7 @@ def _check_differences(argument: str, frame: object) -> pd.DataFrame:
         raise InputError(f"{argument} must be a DataFrame; got {type(frame).__name__}.")
     if "difference" not in frame or "std_error" not in frame:
         raise InputError(
-            f"{argument} needs columns difference and std_error; it has {examples(frame.columns, 12)}."
+            f"{argument} needs columns difference and std_error; it has {format_examples(frame.columns, 12)}."
         )
     try:
         checked = frame.reset_index(drop=True).astype({"difference": np.float64, "std_error": np.float64})

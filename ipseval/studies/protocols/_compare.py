@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from ipseval.inference.comparisons import corrected
-from ipseval.inference.orders import measures
+from ipseval.inference.comparisons import correct_family
+from ipseval.inference.orders import compute_agreement
 from ipseval.reporting.tables import Heading, Part, Remark, Table
 from ipseval.studies.agreement._orders import (
     OrderAgreement,
@@ -21,8 +21,8 @@ from ipseval.studies.agreement._orders import (
     average_without_interval,
     order_agreement,
 )
-from ipseval.studies.protocols._evaluate import Result, Setting
-from ipseval.utils.checks import counted
+from ipseval.studies.protocols._evaluate import ProtocolResult, Setting
+from ipseval.utils.checks import format_count
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 
@@ -61,8 +61,8 @@ class ProtocolComparison:
     """
 
     factor: str
-    a: Result
-    b: Result
+    a: ProtocolResult
+    b: ProtocolResult
     agreement: OrderAgreement | None
     inversions: tuple[Inversion, ...]
     note: str
@@ -119,14 +119,14 @@ def get_level(setting: Setting, factor: str) -> str:
 
 
 def compare_results(
-    results: Sequence[Result],
+    results: Sequence[ProtocolResult],
     models: Sequence[str],
     factor: str,
     k: Iterable[int] | None,
     confidence_level: float,
 ) -> list[ProtocolComparison]:
     """Return the comparison of every two results that differ in `factor` only, in order."""
-    groups: dict[tuple[str, ...], list[Result]] = {}
+    groups: dict[tuple[str, ...], list[ProtocolResult]] = {}
     for result in results:
         other_levels = [get_level(result.setting, name) for name in FACTORS if name != factor]
         groups.setdefault((result.metric, *other_levels), []).append(result)
@@ -138,8 +138,8 @@ def compare_results(
 
 
 def _compare_pair(
-    a: Result,
-    b: Result,
+    a: ProtocolResult,
+    b: ProtocolResult,
     models: Sequence[str],
     factor: str,
     k: Iterable[int] | None,
@@ -159,7 +159,7 @@ def _compare_pair(
         without_interval = order_agreement(a.estimates, b.estimates, k=k)
         agreement = add_intervals(
             without_interval,
-            measures(a.orders, b.orders, without_interval.overlap),
+            compute_agreement(a.orders, b.orders, without_interval.overlap),
             unit="users",
             n_units=min(a.n_users, b.n_users),
             level=confidence_level,
@@ -192,7 +192,7 @@ def average_comparisons(
         return agreements[0]
     mean = average_without_interval(agreements, confidence_level)
     log_replicates = [
-        measures(comparison.a.orders, comparison.b.orders, mean.overlap) for comparison in defined
+        compute_agreement(comparison.a.orders, comparison.b.orders, mean.overlap) for comparison in defined
     ]
     replicates = {}
     with warnings.catch_warnings():
@@ -203,7 +203,7 @@ def average_comparisons(
     return add_intervals(mean, replicates, unit="users", n_units=n_users, level=confidence_level)
 
 
-def _find_inversions(a: Result, b: Result, models: Sequence[str]) -> list[Inversion]:
+def _find_inversions(a: ProtocolResult, b: ProtocolResult, models: Sequence[str]) -> list[Inversion]:
     """Return pairs of models in opposite order, with Gail and Simon's p for two groups, 1 − Φ(min |z|).
 
     The null hypothesis is that the two differences do not have opposite signs. The test is valid for
@@ -215,7 +215,7 @@ def _find_inversions(a: Result, b: Result, models: Sequence[str]) -> list[Invers
     is_opposite = signs_a * signs_b < 0
     smallest_z = np.minimum(np.abs(z_a), np.abs(z_b))
     p_values = np.where(is_opposite & ~np.isnan(smallest_z), ndtr(-smallest_z), 1.0)
-    adjusted = corrected(p_values, "holm")
+    adjusted = correct_family(p_values, "holm")
     inversions = []
     for index in np.flatnonzero(is_opposite):
         first, second = pairs[index]
@@ -228,7 +228,9 @@ def _find_inversions(a: Result, b: Result, models: Sequence[str]) -> list[Invers
     return inversions
 
 
-def _compute_differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tuple[FloatArray, FloatArray]:
+def _compute_differences(
+    result: ProtocolResult, pairs: Sequence[tuple[int, int]]
+) -> tuple[FloatArray, FloatArray]:
     """Return the sign and z-value of the difference of each pair of models, (n_pairs,) each."""
     first, second = np.array(pairs).T
     difference = result.estimates[first] - result.estimates[second]
@@ -299,7 +301,7 @@ def summarize_comparisons(
             n_significant = sum(bool(comparison.beyond_uncertainty(alpha)) for comparison in defined)
             lines.append(
                 f"Other {name} change the order of recommenders in {n_changed:,} of "
-                f"{counted(len(defined), 'comparison')}, in {n_significant:,} of them beyond its uncertainty."
+                f"{format_count(len(defined), 'comparison')}, in {n_significant:,} of them beyond its uncertainty."
             )
     if not lines:
         lines = ["There is one setting, so there is nothing to compare."]

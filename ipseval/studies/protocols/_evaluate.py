@@ -57,7 +57,7 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class ProtocolResult:
     """All models under one setting and metric."""
 
     setting: Setting
@@ -90,7 +90,7 @@ class Options:
 class ProtocolEvaluation:
     """Results, table rows and warnings of one protocol on one log."""
 
-    results: list[Result]
+    results: list[ProtocolResult]
     rows: list[tuple[object, ...]]
     warnings: list[str]
     subject: str  # the log and the split, for warnings
@@ -156,7 +156,7 @@ def evaluate_protocol(
             estimator=column.estimator,
             gamma=column.gamma,
         )
-        result = Result(
+        result = ProtocolResult(
             setting=setting,
             metric=column.metric,
             estimates=means,
@@ -277,7 +277,7 @@ def _draw_shifts(influence: FloatArray, options: Options, log: str) -> FloatArra
 
 
 def _iterate_rows(
-    result: Result,
+    result: ProtocolResult,
     models: list[str],
     estimates: list[list[Estimate]],
     repeats: Sequence[RankedProtocol],
@@ -323,7 +323,7 @@ def _mean_or_nan(values: Sequence[float]) -> float:
     return float(np.mean(values))
 
 
-def tabulate_winners(results: Sequence[Result], models: Sequence[str]) -> pd.DataFrame:
+def tabulate_winners(results: Sequence[ProtocolResult], models: Sequence[str]) -> pd.DataFrame:
     """Return one row per result: the winner by the mean over repeats, and its share of the repeats."""
     rows = []
     for result in results:

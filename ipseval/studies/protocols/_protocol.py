@@ -25,7 +25,13 @@ from ipseval.data.splits import (
 from ipseval.errors import DataWarning, InputError
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as find_metric
-from ipseval.utils.checks import check_callable, check_choice, check_fraction, check_positive_int, examples
+from ipseval.utils.checks import (
+    check_callable,
+    check_choice,
+    check_fraction,
+    check_positive_int,
+    format_examples,
+)
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, IntArray
 
@@ -444,4 +450,4 @@ def _compute_chosen_share(table: FloatArray, best: int, seed: int) -> float:
 
 def format_setting(setting: Mapping[str, object]) -> str:
     """Return a setting as text, such as 'n_factors=8, seen=True'."""
-    return ", ".join(f"{name}={examples([value])}" for name, value in setting.items())
+    return ", ".join(f"{name}={format_examples([value])}" for name, value in setting.items())

@@ -27,10 +27,10 @@ from ipseval.studies.protocols._compare import (
     get_level,
     summarize_comparisons,
 )
-from ipseval.studies.protocols._evaluate import Result, tabulate_winners
+from ipseval.studies.protocols._evaluate import ProtocolResult, tabulate_winners
 from ipseval.studies.protocols._protocol import LEGEND
 from ipseval.utils.artefacts import write_text
-from ipseval.utils.checks import check_choice, chosen, counted
+from ipseval.utils.checks import check_choice, format_count, resolve_choice
 from ipseval.utils.public import public_class
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ProtocolStudy(Printable):
     """
 
     frame: pd.DataFrame
-    results: tuple[Result, ...]
+    results: tuple[ProtocolResult, ...]
     models: tuple[str, ...]
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
@@ -92,9 +92,9 @@ class ProtocolStudy(Printable):
         """Return the sizes of the study in one line."""
         n_settings = len({result.setting for result in self.results})
         items = [
-            counted(len(self.models), "recommender"),
-            counted(len(self.levels("log")), "log"),
-            counted(n_settings, "setting"),
+            format_count(len(self.models), "recommender"),
+            format_count(len(self.levels("log")), "log"),
+            format_count(n_settings, "setting"),
             f"metrics {', '.join(self.metrics)}",
         ]
         return (" · ".join(items),)
@@ -144,7 +144,7 @@ class ProtocolStudy(Printable):
         """
         levels = self.levels(factor)
         if metric is not None:
-            metric = chosen("metric", metric, self.metrics)
+            metric = resolve_choice("metric", metric, self.metrics)
         if reference is not None:
             check_choice("reference", reference, levels)
         if factor not in self._compared:
@@ -312,7 +312,7 @@ class ProtocolStudy(Printable):
             runner-up; n_repeats.
         """
         if metric is not None:
-            metric = chosen("metric", metric, self.metrics)
+            metric = resolve_choice("metric", metric, self.metrics)
         results = [result for result in self.results if metric in (None, result.metric)]
         return tabulate_winners(results, self.models)
 
@@ -417,7 +417,7 @@ def _describe_study(study: ProtocolStudy) -> tuple[str, ...]:
         counts.append(f"{len(levels)} {NAMES[factor]} ({', '.join(levels)})")
     n_pairs = len(study.models) * (len(study.models) - 1) // 2
     return (
-        f"{counted(len(study.models), 'recommender')} ({', '.join(study.models)}); {', '.join(counts)}; "
+        f"{format_count(len(study.models), 'recommender')} ({', '.join(study.models)}); {', '.join(counts)}; "
         f"metrics {', '.join(study.metrics)}.",
         LEGEND,
         "or@k is the share of the top k in common, src Spearman's correlation, tau_b Kendall's. ipc is the "

@@ -21,9 +21,9 @@ from ipseval.data import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
-from ipseval.utils.artefacts import array_digest, remove_leftovers, sha256, writable
+from ipseval.utils.artefacts import array_digest, check_writable, remove_leftovers, sha256
 from ipseval.utils.codec import load, save
-from ipseval.utils.ids import among, same_ids
+from ipseval.utils.ids import is_member, same_ids
 from ipseval.utils.types import AnyArray, FloatArray
 
 DATA_LIBRARIES = ("builtins", "collections", "functools", "numpy", "pandas")  # objects read by content
@@ -229,7 +229,7 @@ class Store:
     @classmethod
     def from_path(cls, path: str | os.PathLike[str]) -> Store:
         """Return the store in `path`, created if needed; leftovers of killed processes are removed."""
-        folder = writable(Path(path) / "ranks" / "any").parent
+        folder = check_writable(Path(path) / "ranks" / "any").parent
         remove_leftovers(folder)
         return cls(folder)
 
@@ -264,4 +264,4 @@ def _are_ranks_of(ranked: RankedPositives, split: Split) -> bool:
     pair_key = ranked.user * np.int64(split.n_items) + ranked.item
     if pair_key.size != len(split.test) - ranked.n_not_candidates:
         return False
-    return bool(among(pair_key, split.test.pair_key).all())
+    return bool(is_member(pair_key, split.test.pair_key).all())

@@ -19,13 +19,13 @@ from ipseval.data import ImpressionLog, Interactions
 from ipseval.data.reading import read
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators.labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
-from ipseval.metrics.sampled.sampled_metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import resolve_metrics
 from ipseval.ranking import SampledCandidates
 from ipseval.studies.protocols._evaluate import (
     FRAME_COLUMNS,
     Options,
     ProtocolEvaluation,
-    Result,
+    ProtocolResult,
     evaluate_protocol,
 )
 from ipseval.studies.protocols._protocol import Protocol, Tuned, grid
@@ -33,8 +33,8 @@ from ipseval.studies.protocols._result import ProtocolStudy
 from ipseval.studies.protocols._run import FitFunction, Plan, RankedProtocol, check_inputs, run_plan
 from ipseval.studies.protocols._store import Store
 from ipseval.utils.annotations import fits_annotation
-from ipseval.utils.artefacts import check_is_file, reading, writable
-from ipseval.utils.checks import as_list, check_fraction, check_positive_int, examples, warn_user
+from ipseval.utils.artefacts import check_is_file, check_writable, reading
+from ipseval.utils.checks import as_list, check_fraction, check_positive_int, format_examples, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
 from ipseval.utils.public import public_function
 
@@ -95,7 +95,7 @@ _MODEL_ENTRIES = {"function": str, "options": dict}
 class _StudyTables:
     """Results of all protocols, with the rows and notes of a study."""
 
-    results: list[Result]
+    results: list[ProtocolResult]
     rows: list[tuple[object, ...]]
     notes: list[str]
     settings: list[dict[str, object]]
@@ -273,7 +273,7 @@ def _check_options(
     """Return the options of the evaluations; raise `InputError` for weighted estimators without γ."""
     estimator_objects = [resolve_estimator(request) for request in as_list(estimators, "estimators")]
     options = Options(
-        metrics=tuple(metric.label for metric in requested_metrics(metrics)),
+        metrics=tuple(metric.label for metric in resolve_metrics(metrics)),
         estimators=tuple(estimator.label for estimator in estimator_objects),
         gammas=tuple(float(gamma) for gamma in gammas),
         n_resamples=check_positive_int("n_resamples", n_resamples),
@@ -363,7 +363,7 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
             raise InputError(f"{source} needs at least one [{name}.<name>].")
     folder = source.parent
     target = folder / config.get("path", f"{source.stem}-results")
-    writable(target / "report.md")
+    check_writable(target / "report.md")
     study_options = config.get("study", {})
     _check_entries("[study]", study_options, _STUDY_ENTRIES)
     result = study(
@@ -452,7 +452,9 @@ def _check_entries(section: str, entry: object, types: Mapping[str, object]) -> 
         raise InputError(f"{section} must be a table; got {entry!r}.")
     unknown = [name for name in entry if name not in types]
     if unknown:
-        raise InputError(f"{section} has unknown entries {examples(unknown)}; known: {', '.join(types)}.")
+        raise InputError(
+            f"{section} has unknown entries {format_examples(unknown)}; known: {', '.join(types)}."
+        )
     for name, value in entry.items():
         if not fits_annotation(value, types[name]):
             type_name = getattr(types[name], "__name__", "") if isinstance(types[name], type) else types[name]

@@ -15,9 +15,9 @@ from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.errors import InputError
 from ipseval.propensity import Propensity
 from ipseval.utils.checks import check_counts, check_positive_int, check_real
-from ipseval.utils.ids import among, same_ids
+from ipseval.utils.ids import is_member, same_ids
 from ipseval.utils.public import public_class
-from ipseval.utils.types import IntArray, readonly
+from ipseval.utils.types import IntArray, as_readonly
 
 
 @public_class
@@ -158,7 +158,7 @@ class RandomExposureStudy:
     @cached_property
     def n_in_both(self) -> int:
         """Number of pairs that are in both logs."""
-        return int(among(self.random.pair_key, self.biased.pair_key).sum())
+        return int(is_member(self.random.pair_key, self.biased.pair_key).sum())
 
     def positives(self, threshold: float | None = None) -> StudyPositives:
         """Return positives and negatives at a rating threshold, without values.
@@ -193,8 +193,8 @@ class RandomExposureStudy:
             biased=replace(self.biased.select(is_biased_positive), value=None),
             random=random_positives,
             random_negatives=random.select(~is_random_positive),
-            n_exposed=readonly(self.random.popularity),
-            n_positive=readonly(random_positives.popularity),
+            n_exposed=as_readonly(self.random.popularity),
+            n_positive=as_readonly(random_positives.popularity),
             n_in_both=self.n_in_both,
             threshold=threshold,
         )

@@ -19,7 +19,7 @@ from pandas.errors import ParserError, ParserWarning
 
 from ipseval.errors import InputError
 from ipseval.utils.artefacts import MAX_RATIO, SMALL, check_members, open_archive
-from ipseval.utils.checks import examples
+from ipseval.utils.checks import format_examples
 from ipseval.validation.datasets._base import DataCard
 
 DAMAGE_ERRORS = (
@@ -97,10 +97,10 @@ def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]
     with _open_source(path, name, card) as (members, open_member):
         matches = _find_members(members, name)
         if len(matches) != 1:
-            number = f"{len(matches)} times ({examples(matches)})" if matches else "not"
+            number = f"{len(matches)} times ({format_examples(matches)})" if matches else "not"
             raise InputError(
                 f"{card.name}: {name} is {number} in {path}; expected once. It contains "
-                f"{examples(members) or 'no file'}. {card.how_to_get} ({card.url})"
+                f"{format_examples(members) or 'no file'}. {card.how_to_get} ({card.url})"
             )
         stream = open_member(matches[0])
         assert stream is not None  # it is a file

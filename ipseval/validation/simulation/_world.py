@@ -25,9 +25,9 @@ from ipseval.utils.checks import (
     check_real,
 )
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval.utils.ids import among
+from ipseval.utils.ids import is_member
 from ipseval.utils.public import public_class
-from ipseval.utils.types import BoolArray, FloatArray, IntArray, RngLike, readonly
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, RngLike, as_readonly
 from ipseval.validation.datasets import RandomExposureStudy
 from ipseval.validation.simulation._sampling import Taste, draw_distinct, uniform_hash
 
@@ -48,7 +48,7 @@ def compute_truth(
 
     One row per model and metric: ideal, ideal_pooled, n_users and n_relevant, as in `World.truth`.
     """
-    is_excluded = among(relevant.pair_key, split.excluded.pair_key)
+    is_excluded = is_member(relevant.pair_key, split.excluded.pair_key)
     relevant_split = Split(
         split.train, relevant.select(~is_excluded), description="all relevant items", seen=split.seen
     )
@@ -178,10 +178,10 @@ class World:
         order = np.argsort(user * np.int64(self.n_items) + item)
         relevant = Interactions(user[order], item[order], np.arange(self.n_users), np.arange(self.n_items))
         vars(self).update(
-            appeal=readonly(appeal),
-            user_factors=readonly(user_factors),
-            item_factors=readonly(item_factors),
-            n_relevant=readonly(n_relevant),
+            appeal=as_readonly(appeal),
+            user_factors=as_readonly(user_factors),
+            item_factors=as_readonly(item_factors),
+            n_relevant=as_readonly(n_relevant),
             relevant=relevant,
             _rating_seed=int(rng.integers(2**62)),
         )
@@ -229,7 +229,7 @@ class World:
     @cached_property
     def relevant_propensity(self) -> FloatArray:
         """P_ui of every pair of `relevant`, (n_relevant_pairs,)."""
-        return readonly(self.propensity_at(self.relevant.user, self.relevant.item))
+        return as_readonly(self.propensity_at(self.relevant.user, self.relevant.item))
 
     @cached_property
     def propensity(self) -> Propensity:
@@ -298,7 +298,7 @@ class World:
         user, item = self._check_pairs(user, item)
         keys = user * np.int64(self.n_items) + item
         liking = (self.affinity_at(user, item) + 1) / 4 + uniform_hash(keys, self._rating_seed) / 2
-        is_relevant = among(keys, self.relevant.pair_key)
+        is_relevant = is_member(keys, self.relevant.pair_key)
         rating_if_relevant = np.where(liking > 0.5, 5.0, 4.0)
         rating_if_not = np.minimum(np.floor(3 * liking) + 1, 3)
         return np.where(is_relevant, rating_if_relevant, rating_if_not)

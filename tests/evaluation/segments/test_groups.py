@@ -10,7 +10,7 @@ import pytest
 import ipseval
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.metrics import AdditiveMetric
-from tests.inside.evaluation import resolve
+from tests.inside.evaluation import resolve_groups
 from tests.worlds import random_world
 
 USERS, ITEMS = np.array(["ann", "bob", "cy"], dtype=object), np.array([10, 20, 30, 40])
@@ -18,7 +18,7 @@ COUNTS = TrainingCounts(popularity=np.array([0, 5, 5, 9]), activity=np.array([3,
 
 
 def groups(by):
-    (actual,) = resolve(by, USERS, ITEMS, COUNTS)
+    (actual,) = resolve_groups(by, USERS, ITEMS, COUNTS)
     return actual
 
 
@@ -69,7 +69,7 @@ def test_popularity_groups_hold_equal_counts_together_whatever_the_order_of_item
     assert resolved_groups.labels == ("1 (n* 0)", "2 (n* 5–9)")
     assert resolved_groups.codes.tolist() == [0, 1, 1, 1]
     counts = np.arange(1000)
-    decile = resolve("popularity", USERS, np.arange(1000), TrainingCounts(counts, np.zeros(3, int)))[0]
+    decile = resolve_groups("popularity", USERS, np.arange(1000), TrainingCounts(counts, np.zeros(3, int)))[0]
     assert decile.sizes.tolist() == [100] * 10
     assert (decile.codes == counts // 100).all()
     assert groups("popularity:" + 30 * "9").codes.tolist() == [0, 1, 1, 2]  # more than there are counts
@@ -77,7 +77,9 @@ def test_popularity_groups_hold_equal_counts_together_whatever_the_order_of_item
 
 def test_activity_and_cold_groups_read_the_training_counts():
     assert groups("activity:3").codes.tolist() == [1, 0, 2]
-    none = resolve("activity", USERS[:0], ITEMS, TrainingCounts(COUNTS.popularity, np.zeros(0, int)))[0]
+    none = resolve_groups("activity", USERS[:0], ITEMS, TrainingCounts(COUNTS.popularity, np.zeros(0, int)))[
+        0
+    ]
     assert (none.labels, none.codes.tolist()) == ((), [])
     assert groups("cold-users").labels == ("cold (none)", "warm (1 or more)")
     assert groups("cold-users").codes.tolist() == [1, 0, 1]
@@ -92,23 +94,23 @@ def test_activity_and_cold_groups_read_the_training_counts():
         f"{n + 1} (interactions {n_rows})" for n, n_rows in enumerate((0, 3, 7))
     )
     users = np.arange(8)
-    quarters = resolve("activity", users, ITEMS, TrainingCounts(COUNTS.popularity, users))[0]
+    quarters = resolve_groups("activity", users, ITEMS, TrainingCounts(COUNTS.popularity, users))[0]
     assert quarters.codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     # Of counts 0, 0, 0, 1 the zeros have their middle at 3/8, in the first half, and 1 at 7/8.
-    assert resolve("popularity:2", users, ITEMS, TrainingCounts(np.array([0, 0, 0, 1]), users))[
+    assert resolve_groups("popularity:2", users, ITEMS, TrainingCounts(np.array([0, 0, 0, 1]), users))[
         0
     ].codes.tolist() == [0, 0, 0, 1]
 
 
 def test_several_groupings_come_in_their_order_and_names_must_differ():
     frame = pd.DataFrame({"user": USERS, "device": list("aab"), "country": list("xyx")})
-    assert [groups.name for groups in resolve([frame, "popularity:2"], USERS, ITEMS, COUNTS)] == [
+    assert [groups.name for groups in resolve_groups([frame, "popularity:2"], USERS, ITEMS, COUNTS)] == [
         "device",
         "country",
         "popularity",
     ]
     with pytest.raises(ipseval.InputError, match="names device twice"):
-        resolve([frame, frame[["user", "device"]]], USERS, ITEMS, COUNTS)
+        resolve_groups([frame, frame[["user", "device"]]], USERS, ITEMS, COUNTS)
 
 
 WRONG = {
@@ -184,38 +186,38 @@ def test_frames_that_are_elsewhere_must_be_fetched_first():
 def test_what_cannot_be_used_is_refused_with_what_came(case):
     by, text = WRONG[case]
     with pytest.raises(ipseval.InputError, match=text):
-        resolve(by, USERS, ITEMS, COUNTS)
+        resolve_groups(by, USERS, ITEMS, COUNTS)
 
 
 def test_too_many_groups_and_missing_counts_name_the_way_out():
     many = ipseval.evaluation.segments.item_groups(np.arange(300), name="price")
     with pytest.raises(ipseval.InputError, match=r"price makes 300 groups of 300 items.*pandas.cut"):
-        resolve(many, USERS, np.arange(300), None)
+        resolve_groups(many, USERS, np.arange(300), None)
     most = ipseval.evaluation.segments.item_groups(np.arange(200), name="price")
-    assert resolve(most, USERS, np.arange(200), None)[0].sizes.tolist() == [1] * 200
+    assert resolve_groups(most, USERS, np.arange(200), None)[0].sizes.tolist() == [1] * 200
     with pytest.raises(ipseval.InputError, match="price makes 201 groups of 201 items; at most 200"):
-        resolve(
+        resolve_groups(
             ipseval.evaluation.segments.item_groups(np.arange(201), name="price"), USERS, np.arange(201), None
         )
     with pytest.raises(ipseval.InputError, match=r"need the training counts.*TrainingCounts.of\(train\)"):
-        resolve("popularity", USERS, ITEMS, None)
+        resolve_groups("popularity", USERS, ITEMS, None)
     with pytest.raises(
         ipseval.InputError, match=r"of the 2 items that are evaluated, in their order; got 4\."
     ):
-        resolve("popularity", USERS, ITEMS[:2], COUNTS)
+        resolve_groups("popularity", USERS, ITEMS[:2], COUNTS)
 
 
 def test_a_series_is_of_users_or_items_by_its_ids():
     assert groups(pd.Series(list("aab"), index=USERS)).axis == "user"
     with pytest.raises(ipseval.InputError, match="names both users and items"):
-        resolve(pd.Series(["a", "b"], index=[10, 20]), ITEMS, ITEMS, COUNTS)
+        resolve_groups(pd.Series(["a", "b"], index=[10, 20]), ITEMS, ITEMS, COUNTS)
     more = ipseval.evaluation.segments.user_groups(list("abcd")).resolve(np.arange(4))
     with pytest.raises(ipseval.InputError, match="user group groups 4 users; there are 3 here"):
         groups(more)
     pairs = np.empty(2, dtype=object)
     pairs[:] = [(1, 2), (3, 4)]
     frame = pd.DataFrame({"user": pairs[::-1], "device": ["a", "b"]})
-    assert resolve(frame, pairs, ITEMS, COUNTS)[0].codes.tolist() == [1, 0]
+    assert resolve_groups(frame, pairs, ITEMS, COUNTS)[0].codes.tolist() == [1, 0]
 
 
 class Beginning(AdditiveMetric):

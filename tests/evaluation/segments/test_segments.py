@@ -15,7 +15,7 @@ from ipseval.errors import PositivityWarning
 from ipseval.estimators import ESTIMATORS, Parts
 from ipseval.reporting import Report
 from tests.conftest import examples
-from tests.inside.evaluation import _assess_reliability, resolve
+from tests.inside.evaluation import _assess_reliability, resolve_groups
 from tests.worlds import random_world
 
 # The median user of these small worlds has few positives, which per-user snips warns of.
@@ -193,7 +193,7 @@ def test_the_error_of_a_group_of_items_and_of_a_gap_is_that_of_the_users_influen
     sample = evaluation.samples["a"]
     parts = evaluation.definitions[1][0].parts(sample, evaluation.definitions[0][0])
     assert isinstance(parts, Parts)
-    groups = resolve(
+    groups = resolve_groups(
         "popularity:3", evaluation.user_ids, sample.ranked.item_ids, evaluation._training_counts
     )[0]
     code, n = groups.codes[sample.ranked.item], sample.ranked.users.size
@@ -259,7 +259,9 @@ def test_metrics_whose_positives_do_not_add_up_say_so_and_have_no_part():
     assert frame[["part", "share"]].isna().all().all()
     assert frame["note"].str.contains("over the positives of the group alone").all()
     ranked = evaluation.samples["a"].ranked
-    groups = resolve("popularity:3", evaluation.user_ids, ranked.item_ids, evaluation._training_counts)[0]
+    groups = resolve_groups(
+        "popularity:3", evaluation.user_ids, ranked.item_ids, evaluation._training_counts
+    )[0]
     subset = ranked.select(groups.codes[ranked.item] == 0)
     reference_evaluation = ipseval.evaluate_ranks({"a": subset}, metrics=["hit@3"], estimators=["aoa"])
     row = frame[(frame["metric"] == "hit@3") & (frame["model"] == "a")].iloc[0]

@@ -11,7 +11,7 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics import metric as find_metric
 from ipseval.metrics.sampled import expected_sampled
 from ipseval.ranking import SampledCandidates, rank_positives
-from tests.inside.ranking import Drawer, Targets
+from tests.inside.ranking import Drawer, HeldOutPositives
 from tests.worlds import random_world
 
 WORLD = random_world(1, n_users=30, n_items=60, density=0.25)
@@ -37,7 +37,7 @@ def scheme_id(scheme):
 
 def draws_of_all(candidates):
     """Yield (user, positives, drawn items (s, m)) for every user with positives."""
-    targets = Targets.from_split(SPLIT)
+    targets = HeldOutPositives.from_split(SPLIT)
     drawer = Drawer(candidates, targets, candidates.weights(SPLIT))
     for user in np.unique(targets.user):
         items = targets.item[targets.user == user]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ipseval.estimators import Estimator, Parts, Sample, UserSums
-from ipseval.estimators.estimate import independent_sums
-from ipseval.estimators.user_sums import WIDTH, Moments
+from ipseval.estimators.estimate import compute_independent_sums
+from ipseval.estimators.user_sums import N_COLUMNS, Moments
 from ipseval.evaluation.segments._groups import Groups
-from ipseval.inference.weight_diagnostics import Weighed, WeightSums
+from ipseval.inference.weight_diagnostics import WeightMoments, WeightSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
-from ipseval.utils.ids import distinct
+from ipseval.utils.ids import unique_keys
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 Cell = tuple[str, str]  # (metric, estimator)
@@ -112,7 +112,7 @@ class SegmentSums:
         weights = {}
         for label, group_weights in self.weights.items():
             pairs = zip(group_weights, other.weights[label], strict=True)
-            weights[label] = tuple(merge_two(sums, addition) for sums, addition in pairs)
+            weights[label] = tuple(merge_optional(sums, addition) for sums, addition in pairs)
         return SegmentSums(
             groups=self.groups,
             cells={key: cell.merge(other.cells[key]) for key, cell in self.cells.items()},
@@ -123,7 +123,7 @@ class SegmentSums:
         )
 
 
-def merge_two(sums: Any, addition: Any) -> Any:
+def merge_optional(sums: Any, addition: Any) -> Any:
     """Return the merged sums of two sets of users; None stands for no users."""
     if sums and addition:
         return sums.merge(addition)
@@ -162,7 +162,9 @@ def _sum_weights(
     for number in range(len(groups.labels)):
         rows = np.flatnonzero(codes == number)
         if rows.size:
-            group_sums.append(WeightSums(Weighed.of(weights[rows]), Weighed.of(equal_weights[rows])))
+            group_sums.append(
+                WeightSums(WeightMoments.of(weights[rows]), WeightMoments.of(equal_weights[rows]))
+            )
         else:
             group_sums.append(None)
     return tuple(group_sums)
@@ -189,7 +191,8 @@ def _sum_user_groups(
         else:
             is_member = in_group[ranked.unit(ranked.user)]
             group_sums = [
-                independent_sums(_restrict_sample(sample, is_member), metric, estimator) for sample in samples
+                compute_independent_sums(_restrict_sample(sample, is_member), metric, estimator)
+                for sample in samples
             ]
         blocks.append(Moments.of([user_sums.without_size() for user_sums in group_sums]))
         powers += [power_sums(user_sums.numerator, user_sums.denominator) for user_sums in group_sums]
@@ -262,7 +265,7 @@ def _arrange_positives(groups: Groups, ranked: RankedPositives, parts: Parts) ->
     """Return the positives that enter the sums of groups of items, with the users that they belong to."""
     is_undefined = np.isnan(parts.value)
     all_users = ranked.users if parts.users is None else parts.users
-    users = np.setdiff1d(all_users, distinct(ranked.user[is_undefined]), assume_unique=True)
+    users = np.setdiff1d(all_users, unique_keys(ranked.user[is_undefined]), assume_unique=True)
     volume = None
     if parts.users is not None and parts.volume is not None:
         volume = parts.volume[np.searchsorted(parts.users, users)]
@@ -314,7 +317,7 @@ def _sum_contributions(groups: Groups, ranked: RankedPositives, parts: list[Part
     assert moments is not None
 
     is_undefined = np.isnan(parts[0].value)
-    undefined_pairs = distinct(
+    undefined_pairs = unique_keys(
         ranked.user[is_undefined] * np.int64(n_groups) + groups.codes[ranked.item[is_undefined]]
     )
     return CellSums(
@@ -336,7 +339,7 @@ def _sum_chunk(
     """Return N, D and V of `size` users from `start` on, (n_models, n_groups, 3, size)."""
     positives = slice(*np.searchsorted(rows.row, [start, start + size]))
     key = (rows.row[positives] - start) + rows.code[positives] * size
-    columns = np.empty((len(weights), n_groups, WIDTH, size))
+    columns = np.empty((len(weights), n_groups, N_COLUMNS, size))
     for model in range(len(weights)):
         for place, values in enumerate((contributions[model], weights[model])):
             sums = np.bincount(key, values[positives], minlength=n_groups * size)
@@ -356,8 +359,8 @@ def _sum_restricted_items(
     """
     ranked = samples[0].ranked
     n_groups = len(groups.labels)
-    units = distinct(ranked.unit(ranked.users))
-    columns = np.zeros((len(samples), n_groups, WIDTH, units.size))
+    units = unique_keys(ranked.unit(ranked.users))
+    columns = np.zeros((len(samples), n_groups, N_COLUMNS, units.size))
     columns[:, :, 2] = 1.0
     n_users = np.zeros(n_groups, dtype=np.int64)
     n_undefined = np.zeros(n_groups, dtype=np.int64)
@@ -366,7 +369,7 @@ def _sum_restricted_items(
         if not is_member.any() or estimator is None:
             continue
         for model, sample in enumerate(samples):
-            sums = independent_sums(_restrict_sample(sample, is_member), metric, estimator)
+            sums = compute_independent_sums(_restrict_sample(sample, is_member), metric, estimator)
             assert sums.volume is None  # estimates with a volume have parts
             rows = np.searchsorted(units, sums.users)
             columns[model, group, 0, rows] = sums.numerator
@@ -388,7 +391,7 @@ def _reduce_columns(columns: FloatArray) -> tuple[Moments, FloatArray]:
     """Return the moments and power sums of N, D and V, (n_models, n_groups, 3, n_users)."""
     n_models, n_groups, _, size = columns.shape
     n_members = n_models * n_groups
-    moments = Moments.of_columns(columns.reshape(n_members * WIDTH, size))
+    moments = Moments.of_columns(columns.reshape(n_members * N_COLUMNS, size))
     numerator = columns[:, :, 0].reshape(n_members, size)
     denominator = columns[:, :, 1].reshape(n_members, size)
     return moments, power_sums(numerator, denominator)
