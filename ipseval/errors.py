@@ -36,6 +36,8 @@ class InputError(IpsevalError, ValueError):
         Argument that the first sentence is about.
     advice : str, optional
         Correction as a sentence without the full stop. Options stand in braces, as in `Problem`.
+    shell_advice : str, optional
+        Correction for the command line, where it differs by more than the wording of options.
 
     Examples
     --------
@@ -46,10 +48,13 @@ class InputError(IpsevalError, ValueError):
     '--test-fraction must be in (0, 1); got 2.'
     """
 
-    def __init__(self, text: str = "", *, argument: str = "", advice: str = "") -> None:
+    def __init__(
+        self, text: str = "", *, argument: str = "", advice: str = "", shell_advice: str = ""
+    ) -> None:
         self.text = text
         self.argument = argument
         self.advice = advice
+        self.shell_advice = shell_advice or advice
         super().__init__(InputError.to_text(self))
 
     def to_text(self, *, as_options: bool = False) -> str:
@@ -60,8 +65,9 @@ class InputError(IpsevalError, ValueError):
             if as_options and subject.isidentifier():
                 subject = _format_option(subject, None)
             text = f"{subject} {text}"
-        if self.advice:
-            text = f"{text} {format_options(self.advice, as_options=as_options)}."
+        advice = self.shell_advice if as_options else self.advice
+        if advice:
+            text = f"{text} {format_options(advice, as_options=as_options)}."
         return text
 
 
@@ -169,7 +175,7 @@ class ProblemsError(InputError):
         super().__init__(self.to_text())
 
     @property
-    def of_lists(self) -> bool:
+    def _of_lists(self) -> bool:
         """Whether the options belong to a file of recommendation lists."""
         return self.options_of.startswith("ipseval.Lists")
 
@@ -179,7 +185,7 @@ class ProblemsError(InputError):
         for problem in self.problems:
             text = f"{problem.description}."
             if problem.advice:
-                advice = format_options(problem.advice, as_options=as_options, of_lists=self.of_lists)
+                advice = format_options(problem.advice, as_options=as_options, of_lists=self._of_lists)
                 text = f"{text} {advice}."
             texts.append(text)
 

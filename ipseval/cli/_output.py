@@ -1,9 +1,8 @@
-"""What is printed, and written to files whose suffix says the format: results, errors and warnings."""
+"""Print results, errors and warnings, and write results to files in the format of their suffix."""
 
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,23 @@ TABLES = (".csv", ".tsv", ".parquet")
 
 
 def _to_json(result: Any) -> str:
+    """Return a result as JSON, or its frame as records."""
     if hasattr(result, "to_json"):
         return str(result.to_json())
     return str(result.frame.to_json(orient="records", indent=1))
 
 
+def _to_text(result: Any) -> str:
+    """Return the printed report with options of the command line."""
+    from ipseval.reporting.results import Reported, render_for_shell
+
+    if isinstance(result, Reported):
+        return render_for_shell(result)
+    return str(result)
+
+
 TEXTS: dict[str, Callable[[Any], str]] = {
-    "text": str,
+    "text": _to_text,
     "md": lambda result: str(result.to_markdown()),
     "latex": lambda result: str(result.to_latex()),
     "csv": lambda result: str(result.to_csv()),
@@ -35,19 +44,9 @@ def _render(result: Any, more: Sequence[Any], form: str) -> str:
     """Return results in a format: as one report, or the first alone as data."""
     from ipseval.reporting import Report
 
-    whole = result if not more or form in ("csv", "json") else Report((result, *more))
-    return TEXTS[form](whole)
-
-
-# What a printed result says of Python, and what to ask of the command line instead. Lines may be broken.
-IN_OPTIONS = {
-    r"More: \.explain\(\)": "More: --explain",
-    r": \.frame, \.differences\(\),\s+\.to_html\(\)\.": ": on the page of --out page.html.",
-    r"; the (\S+) intervals of `frame` hold for all groups at once": "",
-    r"(\bin) \.data\s+and\s+\.frame": r"\1 --out page.html",
-    r"(more in) \.frame": r"\1 --out all.csv",
-    r"; ask\s+for\s+\.tipping_points\(\)": "",
-}
+    if more and form not in ("csv", "json"):
+        result = Report((result, *more))
+    return TEXTS[form](result)
 
 
 def _list_files(options: argparse.Namespace) -> list[str]:
@@ -62,23 +61,25 @@ def check_out(options: argparse.Namespace) -> None:
     for path in _list_files(options):
         if Path(path).suffix.lower() not in (*SUFFIXES, ".npz"):
             raise InputError(
-                f"--out must end in {', '.join((*SUFFIXES, '.npz'))}, which says the format; got {path!r}."
+                f"--out must end in {', '.join((*SUFFIXES, '.npz'))}, which names the format; got {path!r}."
             )
         check_writable(path)
 
 
 def deliver_result(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) -> None:
-    """Print a result as --format says, and write it to every file of --out."""
-    # `more`: other results, which stand behind it where the format is a report.
+    """Print a result in the format of --format, and write it to every file of --out.
+
+    `more` are further results, which follow the first one where the format is a report.
+    """
     from ipseval.reporting.results import Result
     from ipseval.utils.artefacts import write_text
 
     files = _list_files(options)
     if "-" in options.out or not (options.quiet and files):
-        explained = options.format == "text" and getattr(options, "explain", False)
-        text = _render(result.explain() if explained else result, more, options.format)
-        for phrase, words in IN_OPTIONS.items():
-            text = re.sub(phrase, words, text)
+        printed = result
+        if options.format == "text" and getattr(options, "explain", False):
+            printed = result.explain()
+        text = _render(printed, more, options.format)
         print_text(text.rstrip("\n"))
     for path in files:
         suffix = Path(path).suffix.lower()
@@ -88,13 +89,13 @@ def deliver_result(result: Any, options: argparse.Namespace, more: Sequence[Any]
         elif isinstance(result, Result):
             result.save(path)
         else:
-            raise InputError(f"{path}: only results are stored as .npz; take .json or .csv.")
+            raise InputError(f"{path}: only results can be stored as .npz. Use .json or .csv.")
     if files and not options.quiet:
         print_message(f"wrote {', '.join(files)}")
 
 
 def write_table(frame: Any, path: str | Path) -> None:
-    """Write a frame as CSV, TSV or Parquet, as the suffix says."""
+    """Write a frame as CSV, TSV or Parquet, by the suffix of the file."""
     from ipseval.utils.artefacts import open_atomically, write_text
 
     suffix = Path(path).suffix.lower()
@@ -118,7 +119,7 @@ def word_error(error: IpsevalError) -> str:
 
 
 def print_text(text: object) -> None:
-    """Print to standard output; what could steer a terminal is shown as a code."""
+    """Print to standard output with control characters replaced by their codes."""
     from ipseval.reporting.markup import visible
 
     write_output(f"{visible(text, keep=chr(10))}\n")

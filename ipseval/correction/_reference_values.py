@@ -85,14 +85,19 @@ def parse_reference_values(
         check_choice("source", source, (RANDOMISED, AB_RATIO))
     if reference_values is None:
         if source is not None:
-            raise InputError("source requires reference_values; got source alone. Pass both or neither.")
+            raise InputError(
+                "requires reference values; got source alone.",
+                argument="source",
+                advice="Pass both {source} and {reference_values}, or neither",
+            )
         return ()
     check_type("reference_values", reference_values, Mapping, EXAMPLE)
     if source is None:
         raise InputError(
-            "reference_values requires source: 'randomised' if the values are the metric itself, measured "
+            "requires source: 'randomised' if the values are the metric itself, measured "
             "where items were shown at random, or 'ab-ratio' if they are ratios of two recommenders in an "
-            "A/B test. A click-through rate is neither."
+            "A/B test. A click-through rate is neither.",
+            argument="reference_values",
         )
     values = []
     for arm, values_by_metric in reference_values.items():

@@ -23,7 +23,7 @@ from ipseval.data.random_exposure import RandomExposure
 from ipseval.estimators.labels import AOA_POOLED
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import decimals, fixed, listed
-from ipseval.reporting.tables import Cell, Remark, Table
+from ipseval.reporting.tables import Cell, InterfaceText, Remark, Table
 from ipseval.utils.checks import format_count
 
 HEADERS = {
@@ -343,6 +343,14 @@ def _reference_sentence(row: Mapping[Any, Any]) -> str:
 # ---------------------------------------------------------------- tables
 
 
+def _describe_hidden(n_hidden: int) -> str:
+    """Return the line below a table without its last recommenders."""
+    if n_hidden <= 0:
+        return ""
+    count = f"and {n_hidden} more in"
+    return InterfaceText(f"{count} .frame", shell=f"{count} --out all.csv")
+
+
 def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> Table:
     """Return the table of one metric, sorted by AOA: estimates with intervals, then P(better than next)."""
     rows = report.frame[report.frame["metric"] == order.metric]
@@ -365,7 +373,7 @@ def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> 
         order.metric,
         words=frozenset(range(len(header))),
         n_rows=MAX_ROWS if n_hidden > 0 else None,
-        rest=f"and {n_hidden} more in .frame" if n_hidden > 0 else "",
+        rest=_describe_hidden(n_hidden),
         metric=order.metric,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
@@ -146,14 +147,18 @@ def _fit_propensity(propensity: Any, popularity: IntArray) -> Propensity | None:
     """Return a propensity per item, fitted to the popularity where a model is given."""
 
     def fit_to_counts(model: Any) -> Propensity:
+        error = PropensityError(
+            f"{type(model).__name__} cannot be fitted to item counts alone; fit it first and pass the "
+            "Propensity."
+        )
+        fit = getattr(model, "fit", None)
+        if fit is None or "popularity" not in inspect.signature(fit).parameters:
+            raise error
         try:
-            fitted: Propensity = model.fit(popularity=popularity)
-        except (TypeError, AttributeError):
-            raise PropensityError(
-                f"{type(model).__name__} cannot be fitted to item counts alone; fit it first and pass "
-                "the Propensity."
-            ) from None
-        return fitted
+            propensity: Propensity = fit(popularity=popularity)
+        except AttributeError:  # the model reads the training log, which is None here
+            raise error from None
+        return propensity
 
     resolved = resolve_propensity(propensity, fit_to_counts)
     if resolved is not None and resolved.item is None:

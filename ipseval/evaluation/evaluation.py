@@ -46,7 +46,7 @@ from ipseval.evaluation.verdict import (
 )
 from ipseval.evaluation.verdict_text import VerdictText, write_verdict
 from ipseval.inference import Sensitivity, bounds, compare
-from ipseval.inference.comparisons import Correction, Family, PairTests, test_all_pairs
+from ipseval.inference.comparisons import Correction, Family, PairTests, compute_pair_tests
 from ipseval.inference.estimate_frame import add_reliability_notes, tidy_frame
 from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges
 from ipseval.inference.gamma_sensitivity import sensitivity
@@ -400,7 +400,7 @@ class Evaluation(Result):
         """(metric, estimator) -> paired tests of all pairs; empty for a single recommender."""
         if len(self.models) < 2:
             return {}
-        return test_all_pairs(self.estimates)
+        return compute_pair_tests(self.estimates)
 
     @cached_property
     def _gamma_ranges(self) -> dict[str, GammaRange]:

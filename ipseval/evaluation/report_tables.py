@@ -28,7 +28,7 @@ from ipseval.reporting.formatting import (
     signed,
     signed_at,
 )
-from ipseval.reporting.tables import Cell, Remark, Table
+from ipseval.reporting.tables import EXPLAIN_HINT, Cell, InterfaceText, Remark, Table, join_sentences
 from ipseval.utils.checks import check_positive_int, format_count
 from ipseval.utils.counts import RESULT
 
@@ -46,7 +46,6 @@ STATED_BY_CALLER = ("rows with a value below",)  # the threshold that the caller
 EXCLUSION_WORDS = ("left out", "merged", "removed", "no threshold")
 MOST_NOTES = 6
 FEW_USERS = 10  # a recommender may be perfect for fewer users by chance
-HINT = "More: .explain()"
 
 
 def build_tables(content: ReportContent, *, digits: int = 2) -> Tables:
@@ -60,7 +59,7 @@ def build_tables(content: ReportContent, *, digits: int = 2) -> Tables:
         warnings=tuple(flag_warnings(content.flags, content.diagnostics["estimator"], content.names)),
         parts=tuple(_build_metric_tables(content, digits)),
         verdict=tuple(_build_remarks(content)),
-        hint=HINT,
+        hint=EXPLAIN_HINT,
         legend=legend,
     )
     if content.page is None:
@@ -120,7 +119,7 @@ def _build_remarks(content: ReportContent) -> list[Remark]:
         remarks.append(Remark("Excluded", (exclusion,)))
     notes = _collect_data_notes(content)
     if notes:
-        remarks.append(Remark("Data", (" ".join(notes),)))
+        remarks.append(Remark("Data", (join_sentences(notes),)))
     return remarks
 
 
@@ -207,11 +206,12 @@ def _choose_compared_estimator(layout: TableLayout) -> str:
 
 def _describe_rest(standing: ModelRanking, models: Sequence[str]) -> str:
     """Return the line below a table without its last recommenders."""
-    line = f"and {len(models)} more in .frame"
+    count = f"and {len(models)} more in"
+    similar = ""
     n_similar = len([model for model in models if model in standing.leaders])
     if n_similar:
-        line += f"; {n_similar} of them do not differ significantly from the best"
-    return line
+        similar = f"; {n_similar} of them do not differ significantly from the best"
+    return InterfaceText(f"{count} .frame{similar}", shell=f"{count} --out all.csv{similar}")
 
 
 def _half_widths(part: pd.DataFrame) -> list[float]:
@@ -266,7 +266,10 @@ def _collect_data_notes(content: ReportContent) -> list[str]:
     lines = [*exclusions[:n_exclusions], *notes[:MOST_NOTES]]
     n_more = len(notes) + len(exclusions) - len(lines)
     if n_more:
-        lines.append(f"And {n_more} more in .data and .frame.")
+        line = InterfaceText(
+            f"And {n_more} more in .data and .frame.", shell=f"And {n_more} more in --out page.html."
+        )
+        lines.append(line)
     return lines
 
 

@@ -158,8 +158,9 @@ def resolve_estimators(
         if len(weighted) == 1:
             verb = "needs"
         raise PropensityError(
-            f"{', '.join(weighted)} {verb} a propensity; pass "
-            "propensity=PowerLawPropensity(gamma=…) or another model, or ask for aoa only."
+            f"{', '.join(weighted)} {verb} a propensity.",
+            advice="Pass propensity=PowerLawPropensity(gamma=…) or another model, or ask for aoa only",
+            shell_advice="Pass --gamma or --propensity, or ask for aoa only",
         )
     return resolved
 
@@ -223,9 +224,10 @@ def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> N
         warn_user(
             f"{', '.join(labels)}: computed on {sampling.n_sampled:,} sampled candidates of "
             f"{n_candidates:,}. Values are not comparable with those of the full ranking, and the order of "
-            "recommenders may change. Rank all candidates, or correct with "
-            "ipseval.metric(label, sampled='bv').",
+            "recommenders may change.",
             DataWarning,
+            advice="Rank all candidates, or correct with ipseval.metric(label, sampled='bv')",
+            shell_advice="Rank all candidates, or use a metric such as recall@10~bv",
         )
 
 

@@ -336,7 +336,9 @@ class PairTests:
         return np.asarray(self.p_value[np.ix_(rows, rows)] < level)
 
 
-def test_all_pairs(estimates: Mapping[tuple[str, str, str], Estimate]) -> dict[tuple[str, str], PairTests]:
+def compute_pair_tests(
+    estimates: Mapping[tuple[str, str, str], Estimate],
+) -> dict[tuple[str, str], PairTests]:
     """Return (metric, estimator) -> the tests of all pairs, equal to `compare` with its defaults."""
     models = list(dict.fromkeys(model for model, _, _ in estimates))
     cells = dict.fromkeys((metric, estimator) for _, metric, estimator in estimates)

@@ -113,7 +113,7 @@ def resolve_rating_metric(label: str | RatingMetric) -> RatingMetric:
 
     Examples
     --------
-    >>> rating_metric("mae")
+    >>> resolve_rating_metric("mae")
     mae
     """
     if isinstance(label, RatingMetric):

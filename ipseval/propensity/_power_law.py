@@ -103,10 +103,11 @@ class PowerLawPropensity:
         if isinstance(self.gamma, str) and self.gamma == "fit":
             if n_sources != 1:
                 raise InputError(
-                    "gamma='fit' needs either exposure= (a random-exposure sample) or recommendations= "
-                    "(lists of the recommender that made the log). Without either, evaluate with "
-                    "several numbers, gamma=0 first, and report evaluation.sensitivity(gamma=[-1, 0, 1]).\n"
-                    f"{NOT_IDENTIFIED}"
+                    f"gamma='fit' requires random exposure or recommendation lists. {NOT_IDENTIFIED}",
+                    advice="Pass {exposure} or {recommendations}, or evaluate with several numbers, gamma=0 "
+                    "first, and report evaluation.sensitivity(gamma=[-1, 0, 1])",
+                    shell_advice="Pass --random-exposure or --recommendations, or evaluate with several "
+                    "numbers, --gamma 0 first",
                 )
             return
         if n_sources:

@@ -107,7 +107,7 @@ def check_lists(
     shares = "; ".join(f"{name!r} lacks {n:,} ({n / n_units:.1%})" for name, n in n_missing.items())
     text = f"top-K lists are missing for some of the {n_units:,} {units} with test positives: {shares}."
     if n_missing and missing == "raise":
-        raise InputError(f"{text} Make the lists, or pass missing_lists='zero' or missing_lists='drop'.")
+        raise InputError(text, advice="Make the lists, or pass {missing_lists=zero} or {missing_lists=drop}")
     if n_left_out and not n_units:
         raise InputError(f"no {units} with test positives have a list of every model; nobody is left.")
     for name, n in n_missing.items():

@@ -34,8 +34,12 @@ class Reported(ABC):
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return what the report says; `page` adds what only a page has room for."""
 
+    def _printed_tables(self) -> Tables:
+        """Return the report that is printed as text."""
+        return self.tables()
+
     def __repr__(self) -> str:
-        return to_text(self.tables())
+        return to_text(self._printed_tables())
 
     def _repr_html_(self) -> str:
         return to_html_tables(self.tables())
@@ -107,6 +111,11 @@ class Result(Reported):
             When the file is missing, damaged, of something else, or of a version that is not read.
         """
         return codec.load(path, cls)[0]
+
+
+def render_for_shell(result: Reported) -> str:
+    """Return the printed report with options of the command line in place of methods of Python."""
+    return to_text(result._printed_tables().for_shell())
 
 
 def load(path: str | PathLike[str]) -> Result:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -206,6 +206,56 @@ class Picture:
 Part = Heading | str | Table | Notes | Code | Picture
 
 
+class InterfaceText(str):
+    """A text that names methods of Python, with the text that takes its place on the command line.
+
+    An empty `shell` text removes the line there.
+    """
+
+    shell: str
+
+    def __new__(cls, text: str, shell: str) -> InterfaceText:
+        """Make a text of both wordings."""
+        instance = super().__new__(cls, text)
+        instance.shell = shell
+        return instance
+
+
+def join_sentences(sentences: Sequence[str]) -> InterfaceText:
+    """Return sentences as one text, which keeps both of their wordings."""
+    shell = " ".join(_word_lines_for_shell(tuple(sentences)))
+    return InterfaceText(" ".join(sentences), shell=shell)
+
+
+EXPLAIN_HINT = InterfaceText("More: .explain()", shell="More: --explain")
+
+
+def _word_for_shell(text: str) -> str:
+    """Return the wording of a text on the command line."""
+    return text.shell if isinstance(text, InterfaceText) else text
+
+
+def _word_lines_for_shell(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the wordings of lines on the command line, without empty ones that Python alone has."""
+    worded = []
+    for line in lines:
+        shell_line = _word_for_shell(line)
+        if shell_line or not isinstance(line, InterfaceText):
+            worded.append(shell_line)
+    return tuple(worded)
+
+
+def _word_part_for_shell(part: Part) -> Part:
+    """Return a part of a report with the wording of the command line."""
+    if isinstance(part, Notes):
+        return Notes(_word_lines_for_shell(part.lines))
+    if isinstance(part, Table):
+        return replace(part, rest=_word_for_shell(part.rest), below=_word_lines_for_shell(part.below))
+    if isinstance(part, str):
+        return _word_for_shell(part)
+    return part
+
+
 @dataclass(frozen=True)
 class Tables:
     """What a report says.
@@ -238,3 +288,16 @@ class Tables:
     hint: str = ""
     legend: tuple[str, ...] = ()
     appendix: tuple[Part, ...] = ()
+
+    def for_shell(self) -> Tables:
+        """Return the report with options of the command line in place of methods of Python."""
+        verdict = tuple(Remark(remark.name, _word_lines_for_shell(remark.lines)) for remark in self.verdict)
+        return replace(
+            self,
+            summary=_word_lines_for_shell(self.summary),
+            parts=tuple(_word_part_for_shell(part) for part in self.parts),
+            warnings=_word_lines_for_shell(self.warnings),
+            verdict=verdict,
+            hint=_word_for_shell(self.hint),
+            appendix=tuple(_word_part_for_shell(part) for part in self.appendix),
+        )

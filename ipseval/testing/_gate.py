@@ -459,8 +459,9 @@ def _resolve_pair(
             old_names = common_names
     if len(new_names) != 1 or len(old_names) != 1:
         raise InputError(
-            f"name candidate= and incumbent=: the new result has {', '.join(new_names)}, the old one "
-            f"{', '.join(old_names)}."
+            f"The new result has {', '.join(new_names)}, and the old one has {', '.join(old_names)}.",
+            advice="Name the pair by {candidate} and {incumbent}",
+            shell_advice="Name the pair by --model CANDIDATE=INCUMBENT",
         )
     if new is old and new_names == old_names:
         raise InputError(

@@ -177,7 +177,11 @@ def _resolve_incumbent(evaluation: Evaluation, incumbent: str | None) -> str:
     if not names:
         names = evaluation.models
     if incumbent is None and len(names) > 1:
-        raise InputError(f"name incumbent=: the evaluation has {', '.join(evaluation.models)}.")
+        raise InputError(
+            f"The evaluation has {', '.join(evaluation.models)}.",
+            advice="Name the incumbent by {incumbent}",
+            shell_advice="Name it by --model NAME",
+        )
     return names[0]
 
 

@@ -270,13 +270,14 @@ def check_finite(name: str, array: AnyArray) -> None:
         raise InputError(f"must be finite; {bad} of {array.size} entries are NaN or infinite.", argument=name)
 
 
-def warn_user(text: str, category: type[Warning], *, advice: str = "") -> None:
+def warn_user(text: str, category: type[Warning], *, advice: str = "", shell_advice: str = "") -> None:
     """Warn at the line outside the library that called it, however deep the cause lies.
 
-    `advice` is a sentence without the full stop. Its options stand in braces, as in `Problem`.
+    `advice` is a sentence without the full stop. Its options stand in braces, as in `Problem`. `shell_advice`
+    takes its place on the command line.
     """
     warning = category(_append_advice(text, advice, as_options=False))
-    warning.shell_text = _append_advice(text, advice, as_options=True)  # type: ignore[attr-defined]  # for the shell
+    warning.shell_text = _append_advice(text, shell_advice or advice, as_options=True)  # type: ignore[attr-defined]  # for the shell
     package = __name__.partition(".")[0]
     level = 1
     frame = inspect.currentframe()

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from ipseval.inference.intervals import compute_normal_interval
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
-from ipseval.reporting.tables import Heading, Notes, Part, Remark, Table
+from ipseval.reporting.tables import EXPLAIN_HINT, Heading, Notes, Part, Remark, Table
 from ipseval.utils.checks import check_choice, format_count
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
@@ -165,7 +165,7 @@ class Validation(Result):
                 Remark("Verdict", _describe_verdicts(self.summary, self.confidence_level)),
                 Remark("Data", (f"Left out as training pairs: {n_dropped}.",)),
             ),
-            hint="More: .explain()",
+            hint=EXPLAIN_HINT,
             appendix=self._build_appendix() if page else (),
         )
 

@@ -59,7 +59,7 @@ def test_every_file_ends_with_one_line_end_and_is_named_unless_that_is_not_wante
     assert capsys.readouterr() == ("", "")
     deliver_result(result(), SimpleNamespace(out=[], quiet=True, format="csv"))
     assert capsys.readouterr() == ("a\n1\n", "")
-    with pytest.raises(InputError, match=r"x\.npz: only results are stored as \.npz"):
+    with pytest.raises(InputError, match=r"x\.npz: only results can be stored as \.npz"):
         deliver_result(result(), SimpleNamespace(out=["x.npz"], quiet=True, format="csv"))
 
 
@@ -256,8 +256,8 @@ def test_an_error_keeps_its_lines_and_shows_what_could_steer_a_terminal(capsys):
     print_message("one\ntwo\x1b[1m\x0bthree")
     assert capsys.readouterr() == ("", "ipseval: one\ntwo\\x1b[1m\\x0bthree\n")
     for options in ({}, {"quiet": False}, {"quiet": True}):
-        show_warning(SimpleNamespace(**options), "pass max_memory=5 here", UserWarning)
-    assert capsys.readouterr().err == "ipseval: UserWarning: pass --memory 5 here\n" * 2
+        show_warning(SimpleNamespace(**options), UserWarning("pass max_memory=5 here"), UserWarning)
+    assert capsys.readouterr().err == "ipseval: UserWarning: pass max_memory=5 here\n" * 2
 
 
 def test_doctor_says_that_its_self_test_failed(monkeypatch, capsys):

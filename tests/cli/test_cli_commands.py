@@ -171,7 +171,7 @@ def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, 
     assert "rows from odd.csv: who → user, what → item" in captured.out
     assert "Use --split global-time to prevent this." in captured.err
     assert main(["evaluate", "log.csv", "--candidates", "5", *FAST, "--format", "csv"]) == 0
-    advice = re.search(r"take a metric such as (\S+)\.", capsys.readouterr().err)
+    advice = re.search(r"use a metric such as (\S+)\.", capsys.readouterr().err)
     assert main(["evaluate", "log.csv", "--candidates", "5", *FAST, "--metrics", advice[1]]) == 0
     printed = capsys.readouterr().out
     assert f"{advice[1]}  AOA" in printed
@@ -217,7 +217,7 @@ FAILURE = {
     "plan of a stored result": (["plan", "vectors.npy"], "Give the log: a table with a row per interaction"),
     "a split without times": (
         ["evaluate", "log.csv", "--ignore", "ts", "--split", "global-time"],
-        "name the column of times by --timestamp",
+        "Name the column of times by --timestamp",
     ),
     "report": (["report", "log.csv"], "log.csv must be a file of stored results, which end in .npz"),
     "report of another kind": (["report", "log.csv", "--out", "page.pdf"], "--out must end in .txt"),
@@ -234,7 +234,7 @@ FAILURE = {
     "option of a file": (["evaluate", "log.csv:usr=a"], "Did you mean 'user'"),
     "group": (["evaluate", "log.csv", "--by", "users.csv:colour", *FAST], "has no column 'colour'"),
     "no group": (["evaluate", "log.csv", "--by", "country", *FAST], "FILE[:column]; got 'country'"),
-    "no vectors": (["evaluate", "log.csv", "--beyond", "ild@5", *FAST], "pass --item-vectors"),
+    "no vectors": (["evaluate", "log.csv", "--beyond", "ild@5", *FAST], "Pass --item-vectors"),
     "vectors for nothing": (
         ["evaluate", "log.csv", "--item-vectors", "vectors.npy", *FAST],
         "read by ild@k alone; name it in --beyond",
@@ -309,7 +309,7 @@ def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
     # Of several pairs none is chosen: all are shown, and nothing passes.
     assert main(["compare", "1.npz", "0.npz", "--format", "csv"]) == 2
     captured = capsys.readouterr()
-    assert "name the pair by --model" in captured.err
+    assert "Name the pair by --model" in captured.err
     found = pd.read_csv(io.StringIO(captured.out))
     plain = found[found["estimator"] == "aoa"]
     assert plain["model"].tolist() == ["popularity", "random"]

@@ -171,7 +171,7 @@ def test_reference_values_are_of_a_recommender_or_of_a_ratio_of_two(folder, caps
     assert main([*command, "--model", "popularity"]) == 2
     assert "--reference-values requires source" in capsys.readouterr().err
     assert main(["correct", "log.csv", "--source", "ab-ratio", "--model", "popularity"]) == 2
-    assert "source requires --reference-values" in capsys.readouterr().err
+    assert "--source requires reference values" in capsys.readouterr().err
 
 
 def test_models_are_files_or_baselines_with_the_seed_of_the_draws(folder):

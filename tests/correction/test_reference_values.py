@@ -198,7 +198,7 @@ def test_the_planned_regret_equals_the_regret_of_two_normal_values(n_users):
 
 REFUSED = {
     "no source": ({"a": {"recall@5": (0.3, 0.1)}}, None, "reference_values requires source"),
-    "a source alone": (None, RANDOMISED, "source requires reference_values"),
+    "a source alone": (None, RANDOMISED, "source requires reference values"),
     "an unknown source": ({"a": {"recall@5": (0.3, 0.1)}}, "a feeling", "source"),
     "a percentage": ({"a": {"recall@5": (30, 1)}}, RANDOMISED, "Divide percentages by 100"),
     "a negative value": ({"a": {"recall@5": (-0.1, 0.1)}}, RANDOMISED, "from 0 to 1; got -0.1"),

@@ -275,8 +275,8 @@ BAD_CALLS = {
         make_timed_log(), test_fraction=0.6, validation_fraction=0.5
     ),
     "at most 4 per user": lambda: split_random(make_timed_log(), test_fraction=0.1),
-    "name the column of times by timestamp=…": lambda: split_temporal(make_untimed_log()),
-    "a split at a global time needs": lambda: split_global_time(make_untimed_log()),
+    "Name the column of times by timestamp=": lambda: split_temporal(make_untimed_log()),
+    "a split at a global time requires": lambda: split_global_time(make_untimed_log()),
     "timestamp=": lambda: split_leave_one_out(make_untimed_log(), order="temporal"),
     "Choices: random, temporal": lambda: split_leave_one_out(make_timed_log(), order="time"),
     "no effect": lambda: split_leave_one_out(make_timed_log(), order="temporal", rng=0),

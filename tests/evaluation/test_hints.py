@@ -60,7 +60,7 @@ def test_the_error_for_a_mapping_or_a_pair_explains_its_parts():
         (
             {"estimators": ["aoa", "snips", "ips"]},
             ipseval.errors.PropensityError,
-            "^snips, ips need a propensity; pass propensity=",
+            r"^snips, ips need a propensity\. Pass propensity=",
         ),
         ({"n_relevant": "known"}, ipseval.errors.UnknownNameError, "Choices: estimated"),
         ({"rng": "seven"}, ipseval.InputError, "^rng must be "),

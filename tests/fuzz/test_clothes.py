@@ -86,9 +86,12 @@ def test_the_numbers_of_labelled_data_are_worked_by_hand():
         (lambda: diversity(VECTORS.rename({4: 5})), "not ids of the split"),
         (lambda: recall(SCORES, candidates=ALLOWED.drop(1)), "a label for each of 4 items; 1 are missing"),
         (lambda: recall(lambda users: SCORES.rename(columns={4: 9}).iloc[users]), "not ids of the split"),
-        (lambda: reciprocal(LISTED["s"].rename({7: 70})), "its labels are others than those of the rows"),
-        (lambda: error(RATED["value"].set_axis([8, 3, 7])), "Bring it in their order"),
-        (lambda: corrected(n_candidates=20, weights=pd.Series(1.0, [1, 2, 3, 4])), "its labels are others"),
+        (lambda: reciprocal(LISTED["s"].rename({7: 70})), "must have the labels of the rows"),
+        (lambda: error(RATED["value"].set_axis([8, 3, 7])), "Bring it in the order of the rows"),
+        (
+            lambda: corrected(n_candidates=20, weights=pd.Series(1.0, [1, 2, 3, 4])),
+            "must have the labels of the rows",
+        ),
     ],
 )
 def test_labels_of_other_things_are_refused(call, message):

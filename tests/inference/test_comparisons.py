@@ -15,7 +15,7 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.inference import compare
 from tests.inside.estimators import Moments
-from tests.inside.inference import FEW, adjust_p_values, compute_detectable_difference, test_all_pairs
+from tests.inside.inference import FEW, adjust_p_values, compute_detectable_difference, compute_pair_tests
 
 
 def make_estimate(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:
@@ -109,7 +109,7 @@ def test_the_family_determines_which_tests_are_corrected_together():
 def test_rounding_differences_count_as_zero_among_many_recommenders():
     values = 1e3 * np.random.default_rng(5).random((FEW + 1, 9))
     values[1] = values[0] + np.tile([1e-13, -1e-13, 0], 3)
-    tests = test_all_pairs(
+    tests = compute_pair_tests(
         key_estimates(**{f"m{number}": make_estimate(row) for number, row in enumerate(values)})
     )["m", "e"]
     assert tests.of("m0", "m1") == (0.0, 1.0)

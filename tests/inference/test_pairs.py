@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from tests.inside.inference import test_all_pairs
+from tests.inside.inference import compute_pair_tests
 
 
 def evaluate_many(n_models: int, n_users: int = 40, **options) -> ipseval.Evaluation:
@@ -35,7 +35,7 @@ def evaluate_many(n_models: int, n_users: int = 40, **options) -> ipseval.Evalua
 def test_the_tests_of_all_pairs_equal_compare(n_models, monkeypatch):
     monkeypatch.setattr("ipseval.inference.comparisons.FEW", 9)
     result = evaluate_many(n_models, metrics=["recall@5"], estimators=["aoa"])
-    tests = test_all_pairs(result.estimates)
+    tests = compute_pair_tests(result.estimates)
     comparison = result.compare()
     assert comparison["p_adjusted"].between(1e-12, 0.99).sum() > n_models  # not all 0 or 1
     pairs = comparison[["model", "reference"]].to_numpy()

@@ -10,7 +10,7 @@ from ipseval.inference.comparisons import (
     PairTests,
     adjust_p_values,
     compute_detectable_difference,
-    test_all_pairs,
+    compute_pair_tests,
 )
 from ipseval.inference.estimate_frame import format_error_flag
 from ipseval.inference.gamma_range import GammaRange, _find_range_end, find_gamma_ranges

@@ -126,7 +126,10 @@ WINGS = (
         ),
     ),
     Room("correction", ("_posterior.py", "root @ rotation", "root @ rotation / 2")),
-    Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
+    Room(
+        "validation",
+        ("_result.py", "aoa_errors = cell.baseline[:, MAE]", "aoa_errors = 2 * cell.baseline[:, MAE]"),
+    ),
     Room("policies", ("_evaluate.py", "np.log2(1 + np.maximum(list", "np.log2(2 + np.maximum(list")),
     Room("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),
     Room("distributed", ("_blocks.py", "np.append(0, np.cumsum(size))", "np.append(1, np.cumsum(size))")),

@@ -127,7 +127,9 @@ CASES: dict[str, Callable[[], object]] = {
     ),
     "1 are 0": lambda: look_up(user=[1e-200, 1.0], item=[1e-200, 1.0]),
     # The power law
-    r"needs either exposure=.*gamma=0 first, and report.*n\* alone fits": lambda: PowerLawPropensity("fit"),
+    r"requires random exposure or .*n\* alone fits.*gamma=0 first, and report": lambda: PowerLawPropensity(
+        "fit"
+    ),
     "are read with gamma='fit' only": lambda: PowerLawPropensity(gamma=1, recommendations=LISTS),
     "gamma='fit' needs training interactions": lambda: PowerLawPropensity(
         gamma="fit", recommendations=LISTS
@@ -151,7 +153,7 @@ CASES: dict[str, Callable[[], object]] = {
     r"a number > 0; got 0\.": lambda: PowerLawPropensity(gamma=0, scale=0),
     r"a number > 0; got inf\.": lambda: PowerLawPropensity(gamma=0, scale=np.inf),
     "smoothing must be a finite number > 0": lambda: PowerLawPropensity(gamma=0, smoothing=0),
-    "gamma='fit' needs either exposure=": lambda: PowerLawPropensity(
+    "gamma='fit' requires random exposure or recommendation lists": lambda: PowerLawPropensity(
         gamma="fit", recommendations=LISTS, exposure=SHOWN
     ),
     "takes either gamma= or eta=": lambda: PowerLawPropensity(gamma=1, eta=1),

@@ -61,7 +61,7 @@ def test_a_block_uses_the_memory_that_block_bytes_states(n_positives):
         {"user": np.repeat(np.arange(n_users), n_positives), "item": np.tile(np.arange(n_positives), n_users)}
     )
     split = Split.from_frames(pd.DataFrame({"user": [0], "item": [n_items - 1]}), pairs, items=range(n_items))
-    targets = _rank_counts.Targets.from_split(split)
+    targets = _rank_counts.HeldOutPositives.from_split(split)
     batch = _rank_counts.Batch.from_targets(targets)
     block = factors.block(batch, factors.exact(batch, _kernels))
     tracemalloc.start()

@@ -113,7 +113,7 @@ BAD_CONFIGS = {
     "not TOML": ("[", "cannot read"),
     "no such column": (
         CONFIG.replace('timestamp = "time"', 'timestamp = "when"'),
-        "column 'when' is not there",
+        "column 'when' does not exist",
     ),
     "a random scheme without seed": (
         CONFIG.replace("k_core", "candidates = [{n_sampled = 3}]\nk_core"),

@@ -272,7 +272,10 @@ def test_pair_is_the_only_possible_pair_or_is_named():
         assert decision.incumbent == incumbent
         assert str(decision).startswith(f"{candidate} (was {incumbent}) by recall@5")
     for bad, words in (
-        ({}, "name candidate= and incumbent=: the new result has v1, v2, the old one v1, v2"),
+        (
+            {},
+            "The new result has v1, v2, and the old one has v1, v2. Name the pair by candidate= and incumbent=",
+        ),
         ({"candidate": "v1", "incumbent": "v1"}, "v1 is candidate and incumbent of the same result"),
         ({"candidate": "v3", "incumbent": "v1"}, "unknown candidate: 'v3'. Choices: v1, v2."),
     ):
@@ -284,15 +287,15 @@ def test_pair_is_the_only_possible_pair_or_is_named():
         make_evaluation({"a": values(0.5), "b": values(0.5)}),
     )
     for new, old, options, words in (
-        (three, two, {}, "the new result has v1, v2, v3, the old one v1, v2."),
-        (three, None, {"incumbent": "v1"}, "the new result has v1, v2, v3, the old one v1."),
-        (two, other_models, {}, "the new result has v1, v2, the old one a, b."),
-        (two, other_models, {"incumbent": "a"}, "the new result has v1, v2, the old one a."),
-        (two, other_models, {"candidate": "v1"}, "the new result has v1, the old one a, b."),
+        (three, two, {}, "The new result has v1, v2, v3, and the old one has v1, v2."),
+        (three, None, {"incumbent": "v1"}, "The new result has v1, v2, v3, and the old one has v1."),
+        (two, other_models, {}, "The new result has v1, v2, and the old one has a, b."),
+        (two, other_models, {"incumbent": "a"}, "The new result has v1, v2, and the old one has a."),
+        (two, other_models, {"candidate": "v1"}, "The new result has v1, and the old one has a, b."),
     ):
         with pytest.raises(InputError) as raised:
             gate(new, old, **options)
-        assert str(raised.value) == f"name candidate= and incumbent=: {words}"
+        assert str(raised.value) == f"{words} Name the pair by candidate= and incumbent=."
     with pytest.raises(InputError, match="new and old must be evaluations; got str"):
         gate("new.npz")
 

@@ -272,7 +272,7 @@ def test_compare_names_the_pair(baseline, tmp_path, capsys):
     assert "v2 (was v1) by recall@5" in capsys.readouterr().out
     for wrong in ([], ["--model", "v1"], ["--model", "=v1"], ["--model", "v1="]):
         assert main(["compare", path, *wrong]) == 2
-    assert "name the pair by --model CANDIDATE=INCUMBENT" in capsys.readouterr().err
+    assert "Name the pair by --model CANDIDATE=INCUMBENT" in capsys.readouterr().err
 
 
 def test_preflight_tries_candidates_that_the_gate_must_reject(tmp_path, capsys):
@@ -301,7 +301,7 @@ def test_preflight_tries_candidates_that_the_gate_must_reject(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "the gate rejects shuffled, truncated and popularity"
     evaluation.save(tmp_path / "small.npz", ranks=False)
     assert main(["compare", str(tmp_path / "small.npz"), "--preflight"]) == 2
-    with pytest.raises(InputError, match="name incumbent=: the evaluation has a, b"):
+    with pytest.raises(InputError, match=r"The evaluation has a, b\. Name the incumbent by incumbent="):
         preflight(evaluate({"a": TRUTH, "b": TRUTH}, SPLIT, metrics=["recall@5"], estimators=["aoa"]))
 
 

@@ -36,7 +36,7 @@ print("ready", flush=True)
 while True:
     number += 1
     for _ in range(9):
-        with artefacts.writing(folder / "b.npz") as stream:
+        with artefacts.open_atomically(folder / "b.npz") as stream:
             artefacts.write_archive(stream, {"number": number}, [np.full(50000, number)])
     one = ipseval.evaluate_ranks({str(number): ranked}, metrics=["recall@3"])
     one.save(folder / "a.npz")

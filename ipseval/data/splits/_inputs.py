@@ -56,8 +56,8 @@ def get_timestamps(log: Interactions, purpose: str) -> AnyArray:
     """Return the timestamps of a log, or raise `InputError` if it has no timestamps or no rows."""
     if log.timestamp is None:
         raise InputError(
-            f"{purpose} needs the time of each interaction, and this log has none. Where the log is read, "
-            "name the column of times by timestamp=…."
+            f"{purpose} requires the time of each interaction, and this log has none.",
+            advice="Name the column of times by {timestamp} where the log is read",
         )
     if not len(log):
         raise InputError(f"{purpose} needs at least one interaction, and this log has none.")

@@ -72,6 +72,8 @@ def warn_about_leakage(leakage: Leakage | None) -> None:
     if leakage is not None and leakage.n_leaking:
         warn_user(
             f"{leakage.text}. The cut is at a different time for each user, so that recommenders learn from "
-            "later interactions of other users. Use split_global_time or split_sliding to prevent this.",
+            "later interactions of other users.",
             DataWarning,
+            advice="Use split_global_time or split_sliding to prevent this",
+            shell_advice="Use --split global-time to prevent this",
         )

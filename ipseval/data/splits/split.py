@@ -128,8 +128,11 @@ class Split(Universe):
         if n_overlap:
             raise InputError(
                 f"{n_overlap} user–item pairs are in more than one part of the split; an item that was "
-                "trained on is never a candidate. Remove them, or, for test pairs, pass overlap='drop' to "
-                "Split.from_frames; where users take items again, pass seen='include'."
+                "trained on is never a candidate.",
+                advice="Remove them, or pass {overlap=drop} to Split.from_frames for test pairs, or "
+                "{seen=include} where users take items again",
+                shell_advice="Remove them, or pass {overlap=drop} for test pairs, or {seen=include} where users "
+                "take items again",
             )
 
     @property

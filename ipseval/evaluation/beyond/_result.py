@@ -246,7 +246,7 @@ def check_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure])
     """Return vectors of the items as floats, or raise `InputError` where they are needed and missing."""
     if vectors is None:
         if any(selected.name == "ild" for selected in measures):
-            raise InputError("ild@k reads vectors of the items; pass item_vectors=, an (n_items, d) array.")
+            raise InputError("ild@k requires vectors of the items.", advice="Pass {item_vectors}")
         return None
     vectors = align_labels(vectors, item_ids, "item_vectors")
     n_items = item_ids.size
@@ -254,16 +254,17 @@ def check_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure])
         array = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors)
     except ValueError:
         raise InputError(
-            f"item_vectors must be numbers of shape ({n_items}, d); rows differ in length."
+            f"must be numbers of shape ({n_items}, d); rows differ in length.", argument="item_vectors"
         ) from None
     if array.ndim != 2 or array.shape[0] != n_items or not array.size or array.dtype.kind not in "iufb":
         raise InputError(
-            f"item_vectors must be numbers of shape ({n_items}, d), rows in the order of split.item_ids; got "
-            f"{array.dtype} of shape {array.shape}."
+            f"must be numbers of shape ({n_items}, d), rows in the order of split.item_ids; got "
+            f"{array.dtype} of shape {array.shape}.",
+            argument="item_vectors",
         )
     array = array.astype(np.float64)
     if not np.isfinite(array).all():
-        raise InputError("item_vectors must be finite; some entries are NaN or infinite.")
+        raise InputError("must be finite; some entries are NaN or infinite.", argument="item_vectors")
     return array
 
 

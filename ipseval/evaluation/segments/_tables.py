@@ -13,7 +13,7 @@ import pandas as pd
 from ipseval.estimators.labels import display_name, display_names
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import LEVEL, decimals, listed
-from ipseval.reporting.tables import Cell, Notes, Part, Table
+from ipseval.reporting.tables import Cell, InterfaceText, Notes, Part, Table
 from ipseval.utils.checks import check_positive_int, format_count
 
 SIGNIFICANT = f"statistically significant (p < {LEVEL}, Holm)"
@@ -54,15 +54,18 @@ def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str]
     notes = []
     if segments.note:
         notes.append(f"{segments.name}: {segments.note}.")
-    notes.append(
-        f"± is one standard error; the {segments.confidence_level:.0%} intervals of `frame` hold for all "
-        "groups at once."
-    )
+    error = "± is one standard error"
+    intervals = f"the {segments.confidence_level:.0%} intervals of `frame` hold for all groups at once"
+    notes.append(InterfaceText(f"{error}; {intervals}.", shell=f"{error}."))
     notes += _collect_notes(frame)
     if omitted_estimators:
         names = display_names(segments.estimators + list(omitted_estimators))
         omitted_names = " and ".join(names[label] for label in omitted_estimators)
-        notes.append(f"Results by {omitted_names}: .frame, .differences(), .to_html().")
+        note = InterfaceText(
+            f"Results by {omitted_names}: .frame, .differences(), .to_html().",
+            shell=f"Results by {omitted_names}: on the page of --out page.html.",
+        )
+        notes.append(note)
     size = f"{format_count(len(segments.labels), 'group')} of {segments.axis}s"
     return Tables(summary=(f"By {segments.name}: {size}",), parts=(*parts, Notes(tuple(notes))))
 

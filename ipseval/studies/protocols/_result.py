@@ -14,8 +14,7 @@ from ipseval.errors import InputError
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import csv_text
 from ipseval.reporting.results import Result as Printable
-from ipseval.reporting.tables import Heading, Notes, Part, Remark, Table
-from ipseval.reporting.text import to_text
+from ipseval.reporting.tables import EXPLAIN_HINT, Heading, Notes, Part, Remark, Table
 from ipseval.studies.agreement._blocks import Blocks, blocks
 from ipseval.studies.protocols._compare import (
     FACTORS,
@@ -83,10 +82,9 @@ class ProtocolStudy(Printable):
     settings: pd.DataFrame = field(default_factory=pd.DataFrame)
     _compared: dict[str, list[ProtocolComparison]] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        return to_text(
-            Tables(self._build_headline(), (), verdict=self._build_remarks(), hint="More: .explain()")
-        )
+    def _printed_tables(self) -> Tables:
+        """Return the headline and the remarks, without the tables of all protocols."""
+        return Tables(self._build_headline(), (), verdict=self._build_remarks(), hint=EXPLAIN_HINT)
 
     def _build_headline(self) -> tuple[str, ...]:
         """Return the sizes of the study in one line."""

@@ -206,7 +206,10 @@ def _describe_library(module: str) -> str:
     top_level_name = module.partition(".")[0]
     if top_level_name in sys.stdlib_module_names:
         return top_level_name
-    package = importlib.import_module(top_level_name)
+    try:
+        package: ModuleType | None = importlib.import_module(top_level_name)
+    except ImportError:
+        package = None
     file = str(getattr(package, "__file__", "") or "")
     folders = Path(file).parts
     is_installed = "site-packages" in folders or "dist-packages" in folders

@@ -260,7 +260,7 @@ def test_what_is_missing_is_named_before_anything_is_ranked():
     def vectors(values):
         return {"measures": ["ild@2"], "item_vectors": values}
 
-    with pytest.raises(ipseval.InputError, match="pass item_vectors="):
+    with pytest.raises(ipseval.InputError, match="Pass item_vectors="):
         ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, measures=["ild@2"])
     with pytest.raises(ipseval.InputError, match=r"shape \(4, d\)"):
         ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, **vectors(np.ones((3, 2))))
