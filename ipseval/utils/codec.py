@@ -22,14 +22,10 @@ from ipseval.utils.artefacts import (
     reading,
     write_archive,
 )
+from ipseval.utils.stored_classes import STORED_CLASSES
 from ipseval.utils.types import AnyArray
 
-# Classes that files hold, by the module in which they stand.
-PLACES: dict[str, dict[str, str]] = {}
-for _line in (Path(__file__).parent / "places.txt").read_text("utf-8").splitlines()[1:]:
-    _module, _, _held = _line.partition(": ")
-    PLACES.setdefault(f"ipseval.{_module}", {}).update(dict(one.split("=", 1) for one in _held.split()))
-CLASSES = {name: f"{module}:{kind}" for module, held in PLACES.items() for name, kind in held.items()}
+CLASSES = dict(STORED_CLASSES)
 NAMES = {place: name for name, place in CLASSES.items()}
 AGAIN = "Compute the result again and store it with `.save(path)` or `ipseval evaluate --out`."
 Value = TypeVar("Value")

@@ -193,7 +193,7 @@ def test_what_is_printed_names_nothing_of_python(folder, capsys):
     assert main(["evaluate", "log.csv", *many]) == 0
     listed = capsys.readouterr().out
     assert "and 1 more in --out all.csv" in listed
-    assert re.search(r"And\s+\d+\s+more\s+in --out page.html", listed)
+    assert re.search(r"And\s+\d+\s+more\s+in\s+--out\s+page.html", listed)
     for text in (grouped, listed):
         assert not re.search(r"(?<!page)\.(explain|frame|data|differences|to_html|segments)\b", text)
 

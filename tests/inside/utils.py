@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipseval.utils import artefacts, checks, codec, columns, compute, ids, registry
 from ipseval.utils.annotations import fits_annotation
-from ipseval.utils.codec import CLASSES, PLACES
+from ipseval.utils.codec import CLASSES
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.counts import Count, added, counts_frame, drop_zero_counts
 from ipseval.utils.ids import (
