@@ -22,9 +22,8 @@ from functools import partial
 from pathlib import Path
 
 from clocks import measure_in_turn
-from page import describe_processor
+from page import add_write_option, deliver
 from run import ROOT, git
-from threadpoolctl import threadpool_info
 from workloads import make
 
 from reproductions.tables import markdown
@@ -97,14 +96,14 @@ def main() -> None:
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=CASES)
     parser.add_argument("--rounds", type=int, default=7, help="pairs of processes; default: 7")
     parser.add_argument("--repeats", type=int, default=3, help="calls in each process; default: 3")
+    add_write_option(parser)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
 
     if options.against is None:
         print(json.dumps({name: measure_ranking(name, options.repeats) for name in options.cases}))
         return
-    print(describe_processor(), {library.get("architecture") for library in threadpool_info()})
-    print(compare_commits(options))
+    deliver("ranking", compare_commits(options), options.write)
 
 
 if __name__ == "__main__":
