@@ -39,7 +39,7 @@ from clocks import Times, measure_in_turn
 from page import add_write_option, deliver
 from peers import PEERS, Values, describe_peer, largest_difference, prepare_ipseval
 from threadpoolctl import threadpool_limits
-from workloads import make
+from workloads import Factors, Product, make
 
 import ipseval
 from ipseval import ComputeOptions, PowerLawPropensity, evaluate_ranks, rank_positives
@@ -49,12 +49,9 @@ from reproductions.tables import data_folder, markdown
 METRICS = ("auc", "atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "ndcg@10")
 ESTIMATORS = ("aoa", "snips", "snips-global")
 N_FACTORS = 64
-BLOCK = 512
 SYNTHETIC = ("W1", "W2", "W3")
 LIBRARY_SHARE = 0.1  # of the users of a synthetic workload, because some libraries loop over users in Python
 ENGINE_NAMES = {"numba": "Numba", "numpy": "NumPy"}
-
-Factors = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -119,23 +116,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "Gowalla, three": partial(make_public, "Gowalla", 3),
     "Gowalla, popularity": partial(make_popularity, "Gowalla"),
 }
-
-
-class Product:
-    """The products of blocks of users with all items, always written into the same memory."""
-
-    def __init__(self, factors: list[Factors]) -> None:
-        self.factors = factors
-        n_items = max(item.shape[0] for _, item in factors)
-        self.out = np.zeros((BLOCK, n_items), dtype=factors[0][0].dtype)
-
-    def multiply(self, n_threads: int) -> None:
-        """Multiply all blocks with so many threads of BLAS."""
-        with threadpool_limits(n_threads, user_api="blas"):
-            for user, item in self.factors:
-                for first in range(0, user.shape[0], BLOCK):
-                    block = user[first : first + BLOCK]
-                    np.matmul(block, item.T, out=self.out[: block.shape[0]])
 
 
 def evaluate_parts(case: Case, compute: ComputeOptions) -> ipseval.Evaluation:

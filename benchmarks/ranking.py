@@ -24,7 +24,7 @@ from pathlib import Path
 from clocks import measure_in_turn
 from page import add_write_option, deliver
 from run import ROOT, git
-from workloads import make
+from workloads import Product, make
 
 from reproductions.tables import markdown
 
@@ -33,7 +33,6 @@ CASES = ("W1", "W2", "W3")
 
 def measure_ranking(name: str, repeats: int) -> float:
     """Return the processor time of `rank_positives` relative to the product, on a synthetic workload."""
-    from evaluate import Product
 
     import ipseval
 

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from ipseval import Split
 
+BLOCK = 512  # users
+Factors = tuple[np.ndarray, np.ndarray]
 SIZES = {  # users, items, dimensions
     "W1": (20_000, 20_000, 64),
     "W2": (2_000, 200_000, 64),
@@ -74,3 +77,20 @@ def _best(pairs: np.ndarray, score: np.ndarray, n_positives: int) -> np.ndarray:
     chosen = np.zeros(len(pairs), dtype=bool)
     chosen[order[(place < 3 * n_positives) & (place % 3 == 0)]] = True
     return chosen
+
+
+class Product:
+    """The products of blocks of users with all items, always written into the same memory."""
+
+    def __init__(self, factors: list[Factors]) -> None:
+        self.factors = factors
+        n_items = max(item.shape[0] for _, item in factors)
+        self.out = np.zeros((BLOCK, n_items), dtype=factors[0][0].dtype)
+
+    def multiply(self, n_threads: int) -> None:
+        """Multiply all blocks with so many threads of BLAS."""
+        with threadpool_limits(n_threads, user_api="blas"):
+            for user, item in self.factors:
+                for first in range(0, user.shape[0], BLOCK):
+                    block = user[first : first + BLOCK]
+                    np.matmul(block, item.T, out=self.out[: block.shape[0]])

@@ -68,7 +68,6 @@ def tidy_frame(
 
 Flags = Mapping[tuple[str, str], str]
 
-# First words of the flag of an estimate whose standard error exceeds the range of its metric.
 WIDE = "standard error"
 
 # Values that replace the numbers of suppressed estimates, in a table of estimates and in a table of pairs.
@@ -94,6 +93,7 @@ def apply_flags(
     """
     metrics_by_label = {metric.label: metric for metric in metrics}
     flagged_estimates = {}
+    summaries: dict[Key, list[str]] = {}
     for key, estimate in estimates.items():
         _, metric_label, estimator_label = key
         weight_flag = flags.get((metric_label, estimator_label), "")
@@ -105,8 +105,11 @@ def apply_flags(
             is_suppressed = bool(error_flag) or (low_ess == "nan" and bool(weight_flag))
             estimate = replace(estimate, flag=flag, suppressed=is_suppressed)
         flagged_estimates[key] = estimate
+        # The summary states a wide standard error without the numbers of one recommender.
+        general_error_flag = f"{WIDE} beyond the range of the metric" if error_flag else ""
+        summaries[key] = [summary for summary in (weight_flag, general_error_flag) if summary]
     if low_ess in ("warn", "raise"):
-        _warn_or_raise(flagged_estimates, low_ess)
+        _warn_or_raise(summaries, low_ess)
     return flagged_estimates
 
 
@@ -123,9 +126,9 @@ def format_error_flag(metric: Metric, standard_error: float) -> str:
     return f"{WIDE} {standard_error:,.3g} beyond the range of {metric.label}, {low:g} to {high:g}"
 
 
-def _warn_or_raise(estimates: Mapping[Key, Estimate], low_ess: str) -> None:
+def _warn_or_raise(flags_by_estimate: Mapping[Key, Sequence[str]], low_ess: str) -> None:
     """Issue one warning or error with all flags, if there are any."""
-    text = _summarize_flags(estimates)
+    text = _summarize_flags(flags_by_estimate)
     if not text:
         return
     if low_ess == "raise":
@@ -133,15 +136,13 @@ def _warn_or_raise(estimates: Mapping[Key, Estimate], low_ess: str) -> None:
     warn_user(text, PositivityWarning)
 
 
-def _summarize_flags(estimates: Mapping[Key, Estimate]) -> str:
+def _summarize_flags(flags_by_estimate: Mapping[Key, Sequence[str]]) -> str:
     """Return every flag once, with its estimator, and with its metrics unless all metrics share it."""
     metrics_by_flag: dict[tuple[str, str], list[str]] = {}
     metrics_by_estimator: dict[str, set[str]] = {}
-    for (_, metric, estimator), estimate in estimates.items():
+    for (_, metric, estimator), flags in flags_by_estimate.items():
         metrics_by_estimator.setdefault(estimator, set()).add(metric)
-        for flag in filter(None, estimate.flag.split("; ")):
-            if flag.startswith(WIDE):
-                flag = f"{WIDE} beyond the range of the metric"  # without the numbers of one recommender
+        for flag in flags:
             metrics_by_flag.setdefault((estimator, flag), []).append(metric)
 
     texts = []
