@@ -270,7 +270,7 @@ class SampleSize:
     n_clusters: int = 0
 
     def __repr__(self) -> str:
-        return f"Extent({format_count(self.n_positives, 'positive')} of {self.units})"
+        return f"SampleSize({format_count(self.n_positives, 'positive')} of {self.units})"
 
     @property
     def unit(self) -> str:
@@ -314,15 +314,16 @@ class SampleSize:
         )
 
     def merge(self, other: SampleSize) -> SampleSize:
-        """Return the size of the union of two samples of different users."""
+        """Return the size of the union of two samples without common users or persons."""
         size = max(self.positives_per_user.size, other.positives_per_user.size)
         positives_per_user = np.zeros(size, dtype=np.int64)
-        for extent in (self, other):
-            positives_per_user[: extent.positives_per_user.size] += extent.positives_per_user
+        for part in (self, other):
+            positives_per_user[: part.positives_per_user.size] += part.positives_per_user
         return SampleSize(
             positives_per_user=positives_per_user,
             n_without_propensity=self.n_without_propensity + other.n_without_propensity,
             n_left_out=self.n_left_out + other.n_left_out,
+            n_clusters=self.n_clusters + other.n_clusters,
         )
 
     @property

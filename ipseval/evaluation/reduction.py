@@ -37,7 +37,7 @@ class Reduction:
     models : tuple of str
     sums : mapping
         (metric, estimator) -> sums of each model.
-    extent : Extent
+    extent : SampleSize
         Numbers of users and positives.
     weights : AllWeights
         Sums of the weights of every estimator.

@@ -275,7 +275,7 @@ def test_the_value_of_each_user_is_its_own_ratio_or_the_root_of_it():
     assert (negative.user_estimates().tolist(), negative.value()) == ([-0.5], -0.5)
 
 
-def test_an_extent_counts_positives_and_users_and_adds_up():
+def test_a_sample_size_counts_positives_and_users_and_adds_up():
     first = SampleSize(np.array([2, 1, 0, 1]), 3, 4)
     second = SampleSize(np.array([1, 2]), 1, 1)
     assert (first.n_positives, first.n_users, first.n_population) == (4, 2, 4)
@@ -287,11 +287,13 @@ def test_an_extent_counts_positives_and_users_and_adds_up():
     assert union.positives_per_user.tolist() == second.merge(first).positives_per_user.tolist()
     assert (union.n_without_propensity, union.n_left_out, union.n_clusters) == (4, 5, 0)
     assert (first.unit, first.unit_plural, first.units) == ("user", "users", "2 users")
-    assert repr(first) == "Extent(4 positives of 2 users)"
+    assert repr(first) == "SampleSize(4 positives of 2 users)"
     queries = SampleSize(np.array([0, 3]), n_clusters=2)
     assert (queries.unit, queries.unit_plural) == ("query", "queries")
     assert queries.units == "3 queries of 2 users"
     assert (queries.n_without_propensity, queries.n_left_out, queries.n_clusters) == (0, 0, 2)
+    two_parts = queries.merge(SampleSize(np.array([1, 0, 2]), n_clusters=1))
+    assert (two_parts.units, two_parts.n_clusters) == ("5 queries of 3 users", 3)
 
 
 def test_the_total_of_parts_is_a_weighted_mean_times_the_mean_volume():
