@@ -115,7 +115,10 @@ class Snips(Estimator):
         return "pooled" if self.normalize == "pooled" else "user"
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = m_u v_u and D_u = m_u, with the mass m_u of the class's notes."""
+        """Return N_u = m_u v_u and D_u = m_u of each user; the estimate is Σ_u N_u / Σ_u D_u (`UserSums.value`).
+
+        m_u is the mass in the notes of the class.
+        """
         if self._counts_pairs(metric, sample.is_probability):
             return self._pair_sums(sample, metric)
         users = sample.ranked.users
