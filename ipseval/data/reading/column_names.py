@@ -19,7 +19,7 @@ user: profile profileid reviewer reviewerid msno qid queryid
 item: item iid itemid sku product productid article articleid movie movieid film filmid book bookid isbn
 item: track trackid song songid artist artistid video videoid news newsid content contentid asin
 item: docid docno document documentid
-timestamp: timestamp time ts t datetime date eventtime eventtimestamp createdat created unixtime
+timestamp: timestamp time ts t datetime timems date eventtime eventtimestamp createdat created unixtime
 timestamp: unixreviewtime purchasedat orderedat clickedat viewedat playedat listenedat
 value: value rating ratings stars starrating userrating bookrating overallrating reviewrating
 value: overall reviewoverall reviewscore gain relevance rel grade weight plays playcount count
