@@ -143,5 +143,5 @@ def test_the_lists_of_a_trec_run_are_read_by_their_own_function(tmp_path):
         {"user": list(range(5)), "item": [f"D{query + 3}" for query in range(5)]},
         items=items,
     )
-    evaluation = ipseval.evaluate({"run": lists}, split, metrics=["rr"])
+    evaluation = ipseval.evaluate({"run": lists}, split, metrics=["rr@5"])
     assert evaluation.frame["estimate"].tolist() == pytest.approx([1 / 3])
