@@ -98,7 +98,7 @@ def _run(arguments: list[str], options: argparse.Namespace) -> int:
         return ERROR
     _, unknown = parser.parse_known_args(arguments, options)
     if unknown:
-        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        options.parser.refuse_unknown(unknown)
     with warnings.catch_warnings():
         warnings.showwarning = partial(show_warning, options)
         warnings.simplefilter("always", UserWarning)
@@ -185,12 +185,17 @@ class Parser(argparse.ArgumentParser):
         flush_output()
         sys.exit(status)
 
-    def error(self, message: str) -> NoReturn:
-        """End the program with an error, and suggest replacements for unknown options."""
+    def refuse_unknown(self, arguments: Sequence[str]) -> NoReturn:
+        """End the program with an error that names unknown arguments and suggests replacements."""
         advice = ""
-        if message.startswith("unrecognized"):
-            for name in re.findall(r"--?([a-zA-Z][\w-]*)", message):
-                advice += self._suggest_option(name)
+        for argument in arguments:
+            match = re.match(r"--?([a-zA-Z][\w-]*)", argument)
+            if match is not None:
+                advice += self._suggest_option(match[1])
+        self.error(f"unrecognized arguments: {' '.join(arguments)}", advice)
+
+    def error(self, message: str, advice: str = "") -> NoReturn:
+        """End the program with an error."""
         text = f"{self.prog}: error: {message}.{advice} `{self.prog} --help` lists the options.\n"
         self.exit(ERROR, text)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import ipseval
 from tests.sources import PACKAGE
@@ -59,3 +61,50 @@ def test_evaluate_imports_nothing_of_the_doors_beside_it():
             left += of.get(name, ())
     assert "inference.comparisons" in seen
     assert [name for name in sorted(seen) if name.startswith(BESIDE)] == []
+
+
+# Files of the library that a warm call enters. The numbers may only shrink; the goals are 30 and 45.
+MOST_FILES = 50
+MOST_FILES_WITH_PRINT = 64
+
+
+def count_entered_files(call: Callable[[], object]) -> set[str]:
+    """Return the files of the library that a call enters."""
+    files = set()
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+            files.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return files
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_evaluating_one_metric_by_one_estimator_enters_few_files():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(np.argwhere(rng.random((80, 30)) < 0.3), columns=["user", "item"])
+    split = ipseval.split_random(ipseval.Interactions.from_frame(frame), rng=0)
+    compute = ipseval.ComputeOptions(engine="numpy", n_threads=1, progress=False)
+
+    def evaluate() -> ipseval.Evaluation:
+        return ipseval.evaluate(
+            {"model": rng.random((80, 30))},
+            split,
+            propensity=ipseval.PowerLawPropensity(gamma=0.0),
+            metrics=["recall@10"],
+            estimators=["snips"],
+            compute=compute,
+        )
+
+    repr(evaluate())  # the first call imports
+    evaluation = evaluate()
+    files = count_entered_files(evaluate)
+    with_print = files | count_entered_files(lambda: repr(evaluation))
+    assert len(files) <= MOST_FILES, sorted(files)
+    assert len(with_print) <= MOST_FILES_WITH_PRINT, sorted(with_print)
