@@ -227,7 +227,12 @@ class UnknownNameError(InputError):
         known = sorted(choices)
         suggestion = suggestion or _suggest_choice(str(name), known)
         parts = [f"unknown {what} {name!r}.", suggestion, f"Choices: {', '.join(known) or 'none'}."]
-        super().__init__(" ".join(part for part in parts if part))
+        present_parts = []
+        for part in parts:
+            if part:
+                present_parts.append(part)
+
+        super().__init__(" ".join(present_parts))
         self.what = what
         self.name = name
         self.choices = tuple(known)

@@ -67,11 +67,15 @@ class Demo(Reported):
             "aoa is the unweighted average. snips (per user) has a bias that more users do not reduce.",
             "ips is unbiased, as the simulation knows the propensities and the numbers of relevant items.",
         )
-        tables = [
-            Table.of(part[["model", "truth", *USER_AVERAGES]], f"{metric}, mean over users", formats=".4f")
-            for metric, part in user.groupby("metric", sort=False)
-            if page or metric == HEADLINE
-        ]
+        tables = []
+        for metric, part in user.groupby("metric", sort=False):
+            if page or metric == HEADLINE:
+                tables.append(
+                    Table.of(
+                        part[["model", "truth", *USER_AVERAGES]], f"{metric}, mean over users", formats=".4f"
+                    )
+                )
+
         errors = self.errors().rename_axis("metric").reset_index()
         tables.append(Table.of(errors, "mean absolute error over recommenders", formats=".4f"))
         parts: tuple[Part, ...] = (self._introduction(), *tables, Notes(notes))

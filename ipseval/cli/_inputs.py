@@ -39,7 +39,12 @@ def split_labels(text: str | None) -> list[str] | None:
     """Return the labels of a comma-separated list; commas inside parentheses belong to a label."""
     if text is None:
         return None
-    return [name.strip() for name in re.split(r",(?![^(]*\))", text) if name.strip()]
+    labels = []
+    for name in re.split(r",(?![^(]*\))", text):
+        if name.strip():
+            labels.append(name.strip())
+
+    return labels
 
 
 def build_compute_options(options: argparse.Namespace) -> Any:
@@ -59,7 +64,10 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
     from ipseval.data.reading import read
 
     spec = parse_file_entry(entry, (*COLUMNS, *READ_OPTIONS, *TEXT_OPTIONS))
-    arguments: dict[str, Any] = {name: getattr(options, name, None) for name in COLUMNS}
+    arguments: dict[str, Any] = {}
+    for name in COLUMNS:
+        arguments[name] = getattr(options, name, None)
+
     arguments |= {name: getattr(options, name) for name in TEXT_OPTIONS}
     arguments |= {
         "propensity": options.propensity_column,
@@ -351,7 +359,11 @@ def load_groups(options: argparse.Namespace) -> list[Any]:
         if not Path(path).suffix:
             raise InputError(f"--by takes {', '.join(BUILT_IN)}, or FILE[:column]; got {entry!r}.")
         table = load_table(path, {"user": options.user, "item": options.item})
-        ids = [name for name in ("user", "item") if name in table.columns]
+        ids = []
+        for name in ("user", "item"):
+            if name in table.columns:
+                ids.append(name)
+
         if column and column not in table.columns:
             raise InputError(f"{path} has no column {column!r}; it has {', '.join(map(str, table.columns))}.")
         if column:

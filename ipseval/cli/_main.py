@@ -166,7 +166,12 @@ class Parser(argparse.ArgumentParser):
         formatter.add_usage("%(prog)s [options] [LOG]", self._actions, [])
         formatter.add_text(self.description)
         formatter.start_section("most used options")
-        formatter.add_arguments([action for action in self._actions if COMMON & set(action.option_strings)])
+        common_actions = []
+        for action in self._actions:
+            if COMMON & set(action.option_strings):
+                common_actions.append(action)
+
+        formatter.add_arguments(common_actions)
         formatter.end_section()
         note = f"`{self.prog} --help-all` lists all {len(self._actions)} options."
         return f"{formatter.format_help()}\n{note}\n"

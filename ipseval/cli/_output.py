@@ -51,7 +51,12 @@ def _render(result: Any, more: Sequence[Any], form: str) -> str:
 
 def _list_files(options: argparse.Namespace) -> list[str]:
     """Return the files of --out, without standard output."""
-    return [path for path in options.out if path != "-"]
+    paths: list[str] = []
+    for path in options.out:
+        if path != "-":
+            paths.append(path)
+
+    return paths
 
 
 def check_out(options: argparse.Namespace) -> None:

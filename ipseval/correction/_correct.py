@@ -202,7 +202,11 @@ class RanksWithExposure:
         is_selected = is_member(pair_keys, keys)
         if is_selected.all():
             return dict(self.ranks)
-        return {name: ranked.select(is_selected) for name, ranked in self.ranks.items()}
+        selected_ranks: dict[str, RankedPositives] = {}
+        for name, ranked in self.ranks.items():
+            selected_ranks[name] = ranked.select(is_selected)
+
+        return selected_ranks
 
 
 @public_function
@@ -303,14 +307,20 @@ def _ranks_of_evaluation(
     if not evaluation.ranks:
         raise InputError("models must be an Evaluation that has its ranks; got one without. Pass the models.")
     check_evaluated_pairs(evaluation.ranks, split)
-    complete_ranks = {name: ranked.padded(depth) for name, ranked in evaluation.ranks.items()}
+    complete_ranks = {}
+    for name, ranked in evaluation.ranks.items():
+        complete_ranks[name] = ranked.padded(depth)
+
     _warn_about_short_lists(complete_ranks, depth)
     return _without_exposure(complete_ranks, split.test.pair_key)
 
 
 def _warn_about_short_lists(ranks: Mapping[str, RankedPositives], depth: int) -> None:
     """Warn where all lists are shorter than the largest cutoff; `evaluate` has warned of missing lists."""
-    list_counts = {name: ranked.list_counts(depth) for name, ranked in ranks.items()}
+    list_counts = {}
+    for name, ranked in ranks.items():
+        list_counts[name] = ranked.list_counts(depth)
+
     for counts in list_counts.values():
         counts[0] = 0
     check_lists(list_counts, "zero", 0)

@@ -167,8 +167,15 @@ def reduce_partition(
 
     frames = [train_rows, test_rows]
     if plan.users is not None:  # users with lists alone belong to the population
-        frames += [model for model in resolved_models.values() if isinstance(model, Rows)]
-    users_by_frame = [frame.users for frame in frames if len(frame)]
+        for resolved_model in resolved_models.values():
+            if isinstance(resolved_model, Rows):
+                frames.append(resolved_model)
+
+    users_by_frame = []
+    for frame in frames:
+        if len(frame):
+            users_by_frame.append(frame.users)
+
     if not users_by_frame:
         return None
     users = np.unique(np.concatenate(users_by_frame))

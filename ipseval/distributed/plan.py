@@ -104,9 +104,17 @@ def make_plan(
 
 def _check_separable(estimators: Iterable[Estimator]) -> None:
     """Raise `InputError` for estimators that cannot be computed user by user."""
-    inseparable = [estimator.label for estimator in estimators if not estimator.separable]
+    inseparable = []
+    for estimator in estimators:
+        if not estimator.separable:
+            inseparable.append(estimator.label)
+
     if inseparable:
-        separable = [label for label in ESTIMATORS if ESTIMATORS[label].separable]
+        separable = []
+        for label in ESTIMATORS:
+            if ESTIMATORS[label].separable:
+                separable.append(label)
+
         raise InputError(
             f"{', '.join(inseparable)} read all users at once and cannot be computed in partitions; "
             f"use {', '.join(separable)}."
@@ -130,7 +138,10 @@ def finish_evaluation(parts: list[Reduction | None], models: Mapping[str, Any], 
     if user_ids is None:
         user_ids = np.zeros(0, dtype=np.int64)
     evaluation = build_evaluation(reduction, plan.request, user_ids)
-    segments = {sums.groups.name: build_evaluation_segments(evaluation, sums) for sums in reduction.segments}
+    segments = {}
+    for sums in reduction.segments:
+        segments[sums.groups.name] = build_evaluation_segments(evaluation, sums)
+
     return replace(evaluation, segments=segments)
 
 

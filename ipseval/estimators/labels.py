@@ -135,7 +135,11 @@ def display_name(label: str) -> str:
 def display_names(labels: Sequence[str]) -> dict[str, str]:
     """Return label -> name of several estimators; snips-global is "SNIPS global" among several SNIPS."""
     names = {label: display_name(label) for label in labels}
-    variants = [label for label in labels if label.startswith(SNIPS)]
+    variants = []
+    for label in labels:
+        if label.startswith(SNIPS):
+            variants.append(label)
+
     if SNIPS_GLOBAL in names and len(variants) > 1:
         names[SNIPS_GLOBAL] = "SNIPS global"
     return names

@@ -115,6 +115,10 @@ def collect_basis(
     propensity_model = None
     if propensity is not None:
         propensity_model = propensity.model
+    metric_definitions = {}
+    for label in metrics:
+        metric_definitions[label] = _define_metric(label)
+
     return {
         "data": _hash_data(sample, positives_hash),
         "options": {
@@ -124,7 +128,7 @@ def collect_basis(
             "propensity": propensity_model,
             "missing_lists": missing_lists,
         },
-        "metrics": {label: _define_metric(label) for label in metrics},
+        "metrics": metric_definitions,
     }
 
 
@@ -154,7 +158,11 @@ def hash_positives(sample: Sample) -> str:
     """Return the SHA-256 of the positives (user id, item id) and their numbers of candidates."""
     ranked = sample.ranked
     columns = (ranked.user_ids[ranked.user], ranked.item_ids[ranked.item], ranked.n_candidates)
-    return sha256(*(SEPARATOR.join(map(str, column)) for column in columns))
+    joined_columns = []
+    for column in columns:
+        joined_columns.append(SEPARATOR.join(map(str, column)))
+
+    return sha256(*joined_columns)
 
 
 def _define_metric(label: str) -> dict[str, Any] | None:
@@ -232,9 +240,17 @@ def flag_warnings(
     """Return one sentence for every flag, with the metrics that it concerns where those are not all."""
     lines = []
     for label in estimators:
-        flag_by_metric = {metric: flag for (metric, estimator), flag in flags.items() if estimator == label}
+        flag_by_metric = {}
+        for (metric, estimator), flag in flags.items():
+            if estimator == label:
+                flag_by_metric[metric] = flag
+
         for text in dict.fromkeys(filter(None, flag_by_metric.values())):
-            metrics = [metric for metric, flag in flag_by_metric.items() if flag == text]
+            metrics = []
+            for metric, flag in flag_by_metric.items():
+                if flag == text:
+                    metrics.append(metric)
+
             subject = names.get(label, label)
             if len(metrics) < len(flag_by_metric):
                 subject += f" of {', '.join(metrics)}"

@@ -111,10 +111,14 @@ def evaluate_ratings(
         ranks[model] = RatedPairs.trusted(**{**vars(pairs), "error": errors})
     if estimators is None:
         estimators = _choose_default_estimators(propensity)
+    rating_metrics = []
+    for metric in as_list(metrics, "metrics"):
+        rating_metrics.append(resolve_rating_metric(metric))
+
     return evaluate_ranks(
         ranks,
         propensity=propensity,
-        metrics=[resolve_rating_metric(metric) for metric in as_list(metrics, "metrics")],
+        metrics=rating_metrics,
         estimators=estimators,
         confidence_level=confidence_level,
         low_ess=low_ess,

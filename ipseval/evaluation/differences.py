@@ -97,11 +97,14 @@ class EvaluationDiff(Result):
         old_names = _match_models(new, old, models)
         frame = _compute_differences(new, old, old_names)
         old_models = set(old_names.values())
+        only_new = [model for model in new.models if model not in old_names]
+        only_old = [model for model in old.models if model not in old_models]
+
         return cls(
             frame=frame,
             changed=tabulate_changes(new._record, old._record),
-            only_new=tuple(model for model in new.models if model not in old_names),
-            only_old=tuple(model for model in old.models if model not in old_models),
+            only_new=tuple(only_new),
+            only_old=tuple(only_old),
             same_data=new._hash is not None and new._hash == old._hash,
             confidence_level=new.confidence_level,
         )
@@ -186,11 +189,22 @@ def _match_models(
 ) -> dict[str, str]:
     """Return name in `new` -> name in `old`; raise an error for unknown names, and for none in common."""
     if models is None:
-        old_names = {model: model for model in new.models if model in old.models}
+        old_names = {}
+        for model in new.models:
+            if model in old.models:
+                old_names[model] = model
+
     else:
         old_names = dict(models)
-    unknown = [model for model in old_names if model not in new.models]
-    unknown += [model for model in old_names.values() if model not in old.models]
+    unknown = []
+    for model in old_names:
+        if model not in new.models:
+            unknown.append(model)
+
+    for model in old_names.values():
+        if model not in old.models:
+            unknown.append(model)
+
     if old_names and not unknown:
         return old_names
     problem = "in common"
@@ -323,7 +337,10 @@ def _build_difference_table(metric: str, rows: pd.DataFrame, names: Mapping[str,
     """Return the table of one metric: old, new and difference by each estimator."""
     models = list(dict.fromkeys(rows["model"]))
     header = ["recommender"]
-    cells_by_model: dict[str, list[Cell]] = {model: [Cell(model)] for model in models}
+    cells_by_model: dict[str, list[Cell]] = {}
+    for model in models:
+        cells_by_model[model] = [Cell(model)]
+
     for estimator, estimator_rows in rows.groupby("estimator", sort=False):
         header += [f"{names[str(estimator)]}: old", "new", "difference"]
         for row in estimator_rows.to_dict("records"):

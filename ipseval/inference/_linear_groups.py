@@ -72,7 +72,11 @@ def list_keys(
 ) -> list[Key]:
     """Return (recommender, metric, estimator) of every estimate, in the order of tables."""
     combinations = product(samples, metrics, estimators)
-    return [(model, metric.label, estimator.label) for model, metric, estimator in combinations]
+    keys: list[Key] = []
+    for model, metric, estimator in combinations:
+        keys.append((model, metric.label, estimator.label))
+
+    return keys
 
 
 def weights_or_ones(sample: Sample) -> FloatArray:

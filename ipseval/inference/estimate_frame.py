@@ -62,7 +62,10 @@ def tidy_frame(
     for key, estimate in estimates.items():
         estimator = key[2]
         rows.append(Row(key, estimate, intervals[key], weights[estimator]))
-    columns = {name: list(map(compute_cell, rows)) for name, compute_cell in FRAME_COLUMNS.items()}
+    columns = {}
+    for name, compute_cell in FRAME_COLUMNS.items():
+        columns[name] = list(map(compute_cell, rows))
+
     return pd.DataFrame(columns)
 
 

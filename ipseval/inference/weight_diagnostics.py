@@ -324,9 +324,10 @@ class AllWeights:
         self, estimators: Sequence[Estimator], extent: SampleSize, propensity: Propensity | None
     ) -> dict[str, WeightDiagnostics]:
         """Return estimator label -> diagnostics of its weights."""
-        totals_diagnostics = {
-            weighted: totals.diagnostics(extent, propensity) for weighted, totals in self.totals.items()
-        }
+        totals_diagnostics = {}
+        for weighted, totals in self.totals.items():
+            totals_diagnostics[weighted] = totals.diagnostics(extent, propensity)
+
         diagnostics = {}
         for estimator in estimators:
             estimator_diagnostics = totals_diagnostics[estimator.weighted]
@@ -394,7 +395,11 @@ def group_weights_by_popularity(
     with nearly the same number of positives. `share` is a share of the positives, and `weight_share` a share
     of the weights of an estimator.
     """
-    weighted_estimators = [estimator for estimator in estimators if estimator.weighted]
+    weighted_estimators = []
+    for estimator in estimators:
+        if estimator.weighted:
+            weighted_estimators.append(estimator)
+
     if sample.propensity is None or not weighted_estimators:
         return pd.DataFrame([], columns=list(POPULARITY_COLUMNS))
 

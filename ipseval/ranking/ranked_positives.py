@@ -396,7 +396,11 @@ class RankedPositives:
         InputError
             Without pyarrow, and for ids of a type that parquet cannot store.
         """
-        names = [field.name for field in fields(self) if field.name != "candidate_sums"]
+        names = []
+        for field in fields(self):
+            if field.name != "candidate_sums":
+                names.append(field.name)
+
         write(path, {name: getattr(self, name) for name in names})
 
     @classmethod

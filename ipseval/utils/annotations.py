@@ -153,7 +153,11 @@ def _fits_sequence(value: Any, kind: type, arguments: tuple[Any, ...]) -> bool:
 
 def _protocol_members(protocol: type) -> list[str]:
     """Return the names that a protocol asks for."""
-    members = [name for name in vars(protocol) if not name.startswith("_")]
+    members = []
+    for name in vars(protocol):
+        if not name.startswith("_"):
+            members.append(name)
+
     for base in protocol.__mro__:
         members.extend(getattr(base, "__annotations__", {}))
     return members

@@ -155,7 +155,11 @@ def open_archive(path: Pathlike, content: bytes | None = None) -> Iterator[zipfi
 def read_arrays(path: Pathlike) -> dict[str, AnyArray]:
     """Return the arrays of a .npz file by name."""
     with reading(path), open_archive(path) as archive:
-        return {name.removesuffix(_ARRAY): _read_numeric(archive, name) for name in archive.namelist()}
+        arrays: dict[str, AnyArray] = {}
+        for name in archive.namelist():
+            arrays[name.removesuffix(_ARRAY)] = _read_numeric(archive, name)
+
+        return arrays
 
 
 def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
@@ -210,7 +214,11 @@ def _check_header(path: Pathlike, header: dict[str, Any], advice: str) -> None:
         )
     if number != FORMAT:
         raise InputError(f"{path} must have storage format {FORMAT}; got format {number}. {advice}")
-    body = {name: value for name, value in header.items() if name != "seal"}
+    body = {}
+    for name, value in header.items():
+        if name != "seal":
+            body[name] = value
+
     if _compute_digest(body) != header.get("seal"):
         raise InputError(f"{path} is not as it was written: its checksum does not fit its content. {advice}")
 
@@ -317,7 +325,11 @@ def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd
     for old, new in (columns or {}).items():
         if old in frame.columns and old != new:
             new_names[old] = new
-    conflicts = [new for new in new_names.values() if new in frame.columns and new not in new_names]
+    conflicts = []
+    for new in new_names.values():
+        if new in frame.columns and new not in new_names:
+            conflicts.append(new)
+
     if conflicts:
         raise InputError(
             f"{path} has columns {', '.join(new_names)} and {', '.join(conflicts)}; remove one of them."

@@ -329,13 +329,21 @@ def check_models(models: Any, what: str, value: str) -> None:
     if not models:
         raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got an empty one.')
 
-    wrong_names = [name for name in models if not isinstance(name, str)]
+    wrong_names = []
+    for name in models:
+        if not isinstance(name, str):
+            wrong_names.append(name)
+
     if wrong_names:
         raise InputError(
             f"{what} must have text as names; {len(wrong_names)} of {len(models)} are not "
             f"({format_examples(wrong_names)})."
         )
-    broken_names = [ascii(name) for name in models if _has_lone_surrogate(name)]
+    broken_names = []
+    for name in models:
+        if _has_lone_surrogate(name):
+            broken_names.append(ascii(name))
+
     if broken_names:
         raise InputError(
             f"names of {what} must be text that can be written; {len(broken_names)} hold half a character "

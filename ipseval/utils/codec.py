@@ -119,13 +119,28 @@ def _encode(value: Any, arrays: _ArraysByDigest) -> Any:
     if isinstance(value, tuple):
         return {"tuple": [_encode(entry, arrays) for entry in value]}
     if isinstance(value, Mapping):
-        return {"dict": [[_encode(key, arrays), _encode(entry, arrays)] for key, entry in value.items()]}
+        return {"dict": _encode_pairs(value, arrays)}
     if isinstance(value, pd.DataFrame):
-        columns = [[name, str(column.dtype), _column_entries(column)] for name, column in value.items()]
-        return {"frame": _encode(columns, arrays), "index": _encode(_column_entries(value.index), arrays)}
+        return _encode_frame(value, arrays)
     if _qualified_name(type(value)) in NAMES:
         return _encode_instance(value, arrays)
     return {"described": repr(value), "kept": _encode(_plain_attributes(value), arrays)}
+
+
+def _encode_pairs(mapping: Mapping[Any, Any], arrays: _ArraysByDigest) -> list[list[Any]]:
+    """Return the keys and values of a mapping as pairs, because keys in JSON are only strings."""
+    pairs = []
+    for key, entry in mapping.items():
+        pairs.append([_encode(key, arrays), _encode(entry, arrays)])
+    return pairs
+
+
+def _encode_frame(frame: pd.DataFrame, arrays: _ArraysByDigest) -> dict[str, Any]:
+    """Return a frame as its index and the name, type and entries of each column."""
+    columns = []
+    for name, column in frame.items():
+        columns.append([name, str(column.dtype), _column_entries(column)])
+    return {"frame": _encode(columns, arrays), "index": _encode(_column_entries(frame.index), arrays)}
 
 
 def _encode_instance(value: Any, arrays: _ArraysByDigest) -> dict[str, Any]:
@@ -184,7 +199,11 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
     if "tuple" in value:
         return tuple(_decode(value["tuple"], arrays))
     if "dict" in value:
-        return {_decode(key, arrays): _decode(entry, arrays) for key, entry in value["dict"]}
+        mapping = {}
+        for key, entry in value["dict"]:
+            mapping[_decode(key, arrays)] = _decode(entry, arrays)
+
+        return mapping
     if "frame" in value:
         return _decode_frame(value, arrays)
     if "described" in value:
@@ -214,7 +233,11 @@ def _decode_instance(value: dict[str, Any], arrays: Sequence[AnyArray]) -> Any:
     unknown_fields = content.keys() - {field.name for field in fields(cls)}
     if unknown_fields:
         raise ValueError(f"{name} has no {', '.join(sorted(unknown_fields))} in this version")
-    return cls(**{field: _decode(entry, arrays) for field, entry in content.items()})
+    values = {}
+    for field, entry in content.items():
+        values[field] = _decode(entry, arrays)
+
+    return cls(**values)
 
 
 def _qualified_name(cls: type) -> str:

@@ -40,7 +40,11 @@ def as_frame(values: Any) -> Any | None:
 def extract_columns(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
     table = _table(frame, names)
-    return {name: _complete(table[name], name) for name in names}
+    columns: dict[str, AnyArray] = {}
+    for name in names:
+        columns[name] = _complete(table[name], name)
+
+    return columns
 
 
 def extract_log_columns(
@@ -48,10 +52,17 @@ def extract_log_columns(
 ) -> tuple[dict[str, Ids], dict[str, AnyArray]]:
     """Return columns of ids as codes, and others as `extract_columns` does."""
     table = _table(frame, [*ids, *numbers])
-    id_columns = {name: encode_column(table[name], f"column {name!r}") for name in ids}
+    id_columns = {}
+    for name in ids:
+        id_columns[name] = encode_column(table[name], f"column {name!r}")
+
     for name, column in id_columns.items():
         _refuse_missing(column.missing, name)
-    return id_columns, {name: _complete(table[name], name) for name in numbers}
+    number_columns = {}
+    for name in numbers:
+        number_columns[name] = _complete(table[name], name)
+
+    return id_columns, number_columns
 
 
 def to_pandas_series(column: Any) -> pd.Series:
@@ -93,7 +104,11 @@ def _table(frame: Any, names: list[str]) -> Any:
     table = as_frame(frame)
     if table is None:
         raise InputError(f"expected a data frame (pandas, polars, pyarrow, …); got {type(frame).__name__}.")
-    missing = [name for name in names if name not in table.columns]
+    missing = []
+    for name in names:
+        if name not in table.columns:
+            missing.append(name)
+
     if missing:
         raise InputError(
             f"column {missing[0]!r} is not in the frame; it has {format_examples(table.columns, 12) or 'none'}. "

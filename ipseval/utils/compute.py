@@ -165,11 +165,14 @@ def _find_blas_libraries() -> list[tuple[Any, Callable[[int], Any]]]:
     """
     from threadpoolctl import ThreadpoolController
 
-    libraries = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
-    # From version 3.8 on `set_num_threads` has no effect in all threads but one.
-    return [
-        (library, getattr(library, "_real_set_num_threads", library.set_num_threads)) for library in libraries
-    ]
+    libraries: list[tuple[Any, Callable[[int], Any]]] = []
+    for library in ThreadpoolController().lib_controllers:
+        if library.user_api != "blas":
+            continue
+        # From version 3.8 on `set_num_threads` has no effect in all threads but one.
+        set_threads = getattr(library, "_real_set_num_threads", library.set_num_threads)
+        libraries.append((library, set_threads))
+    return libraries
 
 
 def _parse_bytes(max_memory: int | str) -> int:

@@ -121,7 +121,11 @@ def to_id_array(ids: Any, name: str) -> AnyArray:
 
 def unify_id_types(arrays: list[AnyArray], name: str) -> list[AnyArray]:
     """Return arrays of ids converted to one type, or raise `InputError` if ids would change."""
-    non_empty = [array for array in arrays if array.size]
+    non_empty = []
+    for array in arrays:
+        if array.size:
+            non_empty.append(array)
+
     kinds = {_kind(array) for array in non_empty}
     dtypes = {array.dtype for array in non_empty}
     if len(dtypes) <= 1 and len(kinds) <= 1:

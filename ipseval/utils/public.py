@@ -11,7 +11,7 @@ import difflib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
@@ -85,11 +85,12 @@ def _find_truth_values(function: Callable[..., object]) -> list[tuple[int, bool,
     """Return position, whether it can be passed by position, and name of each parameter of type bool."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return [
-        (position, position < code.co_argcount, name)
-        for position, name in enumerate(names)
-        if function.__annotations__.get(name) == "bool"
-    ]
+    truth_values: list[tuple[int, bool, str]] = []
+    for position, name in enumerate(names):
+        if function.__annotations__.get(name) == "bool":
+            truth_values.append((position, position < code.co_argcount, name))
+
+    return truth_values
 
 
 def _check_truth_values(
@@ -140,7 +141,7 @@ def _describe_unknown_argument(
     positional_kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     keyword_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
-    options = [parameter.name for parameter in visible if parameter.kind in keyword_kinds]
+    options = _select_names(visible, keyword_kinds)
     unknown = [option for option in kwargs if option not in options]
     if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
         return f"{name} has no option {unknown[0]}=. {_advise_option(unknown[0], options)}"
@@ -149,11 +150,20 @@ def _describe_unknown_argument(
     n_hidden = len(parameters) - len(visible)
     n_given = len(args) - n_hidden
     if n_given > n_positions and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        keyword_only = [parameter.name for parameter in visible if parameter.kind is parameter.KEYWORD_ONLY]
+        keyword_only = _select_names(visible, (inspect.Parameter.KEYWORD_ONLY,))
         positional = " and ".join(f"`{option}`" for option in options[:n_positions]) or "nothing"
         advice = _advise_keyword(args[n_hidden + n_positions], keyword_only)
         return f"{name} accepts {positional} by position. {advice}"
     return None
+
+
+def _select_names(parameters: Iterable[inspect.Parameter], kinds: Sequence[object]) -> list[str]:
+    """Return the names of the parameters that are of one of the kinds."""
+    names = []
+    for parameter in parameters:
+        if parameter.kind in kinds:
+            names.append(parameter.name)
+    return names
 
 
 def _advise_option(unknown: str, options: Sequence[str]) -> str:

@@ -147,7 +147,11 @@ def find_match(name: object, choices: Iterable[str]) -> str | None:
     known = list(choices)
     if name in known:
         return name
-    matches = [choice for choice in known if fold_label(choice) == fold_label(name)]
+    matches = []
+    for choice in known:
+        if fold_label(choice) == fold_label(name):
+            matches.append(choice)
+
     if len(matches) == 1:
         return matches[0]
     return None
@@ -157,6 +161,9 @@ def look_up(registry: Mapping[str, T], name: object, what: str, advice: Mapping[
     """Return the member called `name`."""
     match = find_match(name, registry)
     if match is None:
-        advice_by_label = {fold_label(label): text for label, text in (advice or {}).items()}
+        advice_by_label = {}
+        for label, text in (advice or {}).items():
+            advice_by_label[fold_label(label)] = text
+
         raise UnknownNameError(what, name, registry, advice_by_label.get(fold_label(str(name)), "")) from None
     return registry[match]

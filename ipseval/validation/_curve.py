@@ -245,7 +245,10 @@ def exposure_curve(
     for split_number in range(check_positive_int("n_splits", n_splits)):
         split = split_random(study.positives().biased, test_fraction=test_fraction, rng=generator)
         exposure = exposure_outside_training(study, split)
-        scorers = {name: train(split.train) for name, train in models.items()}
+        scorers = {}
+        for name, train in models.items():
+            scorers[name] = train(split.train)
+
         ranks = rank_with_pairs(scorers, split, positive_pair_keys(exposure), compute)
         experiment = _SplitExperiment.from_ranks(
             ranks,

@@ -110,6 +110,10 @@ def _build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         n_values = Counter(name for name, _ in pairs)
-        duplicate_names = [name for name, count in n_values.items() if count > 1]
+        duplicate_names = []
+        for name, count in n_values.items():
+            if count > 1:
+                duplicate_names.append(name)
+
         raise ValueError(f"an object repeats {format_examples(duplicate_names)}")
     return record

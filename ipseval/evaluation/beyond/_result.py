@@ -205,7 +205,11 @@ def beyond_accuracy(
     Coverage, gini and entropy have jackknife errors, and a bootstrap resamples the terms of the jackknife: a
     resample of users repeats lists, so the measure of the resample itself would be biased.
     """
-    chosen = list(dict.fromkeys(measure(label) for label in as_list(measures, "measures")))
+    measure_objects = []
+    for label in as_list(measures, "measures"):
+        measure_objects.append(measure(label))
+
+    chosen = list(dict.fromkeys(measure_objects))
     vectors = check_vectors(item_vectors, split.item_ids, chosen)
     if isinstance(models, Evaluation):
         models = {name: sample.ranked for name, sample in models.samples.items()}

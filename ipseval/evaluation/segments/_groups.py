@@ -231,9 +231,16 @@ def item_groups(source: Any, *, name: str | None = None) -> Grouping:
 
 def split_attributes(frame: Any) -> list[Grouping]:
     """Return a grouping for each attribute of a frame with a column of ids, `user` or `item`."""
-    names = [str(name) for name in column_names(frame)]
+    names = []
+    for name in column_names(frame):
+        names.append(str(name))
+
     axes: list[Axis] = [axis for axis in AXES if axis in names]  # type: ignore[misc]
-    attributes = [name for name in names if name not in axes]
+    attributes = []
+    for name in names:
+        if name not in axes:
+            attributes.append(name)
+
     if len(axes) != 1 or not attributes:
         raise InputError(
             "a frame of groups must have one column of ids, 'user' or 'item', and at least one more; "

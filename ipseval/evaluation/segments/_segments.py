@@ -361,10 +361,22 @@ class Segments(Result):
         chosen = self.estimators
         if not page:
             weighted_defaults = default_estimators(weighted=True)[1:]
-            chosen = [label for label in weighted_defaults if label in self.estimators]
+            chosen = []
+            for label in weighted_defaults:
+                if label in self.estimators:
+                    chosen.append(label)
+
             chosen = chosen or self.estimators[-1:]
-        omitted = [label for label in self.estimators if label not in chosen]
-        cells = {key: cell for key, cell in self.cells.items() if key[1] in chosen}
+        omitted = []
+        for label in self.estimators:
+            if label not in chosen:
+                omitted.append(label)
+
+        cells = {}
+        for key, cell in self.cells.items():
+            if key[1] in chosen:
+                cells[key] = cell
+
         return segment_tables(replace(self, cells=cells), digits, omitted)
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
@@ -413,7 +425,12 @@ def _index_pairs(names: Sequence[str], reference: str | None) -> list[tuple[int,
         return list(combinations(range(len(names)), 2))
     check_choice("reference", reference, names)
     base = names.index(reference)
-    return [(number, base) for number in range(len(names)) if number != base]
+    pairs: list[tuple[int, int]] = []
+    for number in range(len(names)):
+        if number != base:
+            pairs.append((number, base))
+
+    return pairs
 
 
 def _interval_columns(

@@ -29,7 +29,11 @@ def resolve_groups(
     by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
 ) -> tuple[Groups, ...]:
     """Return the groups that a label, frame, Series, grouping, or a list of these names, by the ids."""
-    groupings = tuple(_resolve_grouping(entry, user_ids, item_ids, counts) for entry in _flatten(by))
+    resolved_groupings = []
+    for entry in _flatten(by):
+        resolved_groupings.append(_resolve_grouping(entry, user_ids, item_ids, counts))
+
+    groupings = tuple(resolved_groupings)
     names = [groups.name for groups in groupings]
     repeated_names = sorted({name for name in names if names.count(name) > 1})
     if repeated_names:

@@ -241,7 +241,11 @@ def _warn_about_grades(slates: Slates, metrics: list[Metric]) -> None:
     """Warn when labels are grades and a metric that could read them counts positives as 1."""
     if np.isin(slates.label, (0.0, 1.0)).all():
         return
-    binary_metrics = [metric.label for metric in metrics if getattr(metric, "gain", None) == "binary"]
+    binary_metrics = []
+    for metric in metrics:
+        if getattr(metric, "gain", None) == "binary":
+            binary_metrics.append(metric.label)
+
     if binary_metrics:
         warn_user(
             f"labels have grades, but here every positive counts as 1: {', '.join(binary_metrics)}. With "

@@ -271,7 +271,10 @@ def grid(
     if isinstance(candidates, Mapping):
         named_candidates = list(candidates.items())
     else:
-        named_candidates = [("", value) for value in candidates]
+        named_candidates = []
+        for value in candidates:
+            named_candidates.append(("", value))
+
     protocols = []
     combinations = product(k_core, holdout, order, named_candidates)
     for core, holdout_name, order_name, (candidates_name, candidates_value) in combinations:
@@ -401,7 +404,11 @@ def _combine_values(values_by_name: Mapping[str, Sequence[Any]]) -> list[dict[st
     if not values_by_name:
         return []
     combinations = product(*values_by_name.values())
-    return [dict(zip(values_by_name, values, strict=True)) for values in combinations]
+    settings: list[dict[str, Any]] = []
+    for values in combinations:
+        settings.append(dict(zip(values_by_name, values, strict=True)))
+
+    return settings
 
 
 @dataclass(frozen=True)
@@ -450,4 +457,8 @@ def _compute_chosen_share(table: FloatArray, best: int, seed: int) -> float:
 
 def format_setting(setting: Mapping[str, object]) -> str:
     """Return a setting as text, such as 'n_factors=8, seen=True'."""
-    return ", ".join(f"{name}={format_examples([value])}" for name, value in setting.items())
+    assignments = []
+    for name, value in setting.items():
+        assignments.append(f"{name}={format_examples([value])}")
+
+    return ", ".join(assignments)
