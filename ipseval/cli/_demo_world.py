@@ -139,7 +139,10 @@ def run_demo(*, rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) ->
     # One thread is faster for products of this size.
     with one_blas_thread():
         world, split = build_demo_world(rng, n_users, n_items)
-        models = {name: fit(split.train) for name, fit in baselines.BASELINES.items()}
+        models = {}
+        for name, fit in baselines.BASELINES.items():
+            models[name] = fit(split.train)
+
         with warnings.catch_warnings():
             # The warning about few interactions per user is part of the printed text.
             warnings.simplefilter("ignore", DataWarning)

@@ -79,7 +79,11 @@ def parse_file_entry(entry: str, names: Sequence[str] | None) -> FileEntry:
     match = _ENTRY.fullmatch(entry)
     if match is None or Path(entry).exists():
         return FileEntry(entry, {})
-    options = dict(part.split("=") for part in match["options"].split(","))
+    options = {}
+    for assignment in match["options"].split(","):
+        name, value = assignment.split("=")
+        options[name] = value
+
     for name in options:
         if names is not None and name not in names:
             raise UnknownNameError(f"option of {match['path']}", name, names)

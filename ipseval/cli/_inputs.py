@@ -67,8 +67,9 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
     arguments: dict[str, Any] = {}
     for name in COLUMNS:
         arguments[name] = getattr(options, name, None)
+    for name in TEXT_OPTIONS:
+        arguments[name] = getattr(options, name)
 
-    arguments |= {name: getattr(options, name) for name in TEXT_OPTIONS}
     arguments |= {
         "propensity": options.propensity_column,
         "ignore": split_labels(options.ignore) or (),
@@ -161,12 +162,12 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
     return replace(split, **counted)
 
 
-def load_models(options: argparse.Namespace, split: Split) -> dict[str, Any]:
+def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:
     """Return the recommenders of --model: the content of files, and baselines trained on the training part."""
     from ipseval.ranking.baselines import BASELINES
     from ipseval.utils.registry import look_up
 
-    models: dict[str, Any] = {}
+    models: dict[str, object] = {}
     for entry in options.model or list(BASELINES):
         name, equals, path = entry.partition("=")
         if not name or (equals and not path):
@@ -206,7 +207,7 @@ def _load_scores(entry: str, options: argparse.Namespace) -> Any:
             raise ProblemsError(error.source, error.problems, "ipseval.Lists") from None
 
 
-def build_propensity(options: argparse.Namespace, log: Any, exposures: Any = None) -> Any:
+def build_propensity(options: argparse.Namespace, log: object, exposures: object = None) -> Any:
     """Return the propensity model that the options name, or None; random exposure gets the ids of `log`."""
     from ipseval.propensity import PowerLawPropensity
 
@@ -241,7 +242,7 @@ def build_propensity(options: argparse.Namespace, log: Any, exposures: Any = Non
     )
 
 
-def _parse_propensity(options: argparse.Namespace, exposures: Any) -> Any:
+def _parse_propensity(options: argparse.Namespace, exposures: object) -> Any:
     """Return the model of the label, or of the table, in --propensity."""
     from ipseval.propensity import PROPENSITIES, KnownPropensity, parse_propensity
 
@@ -284,9 +285,11 @@ def load_correction_data(options: argparse.Namespace, split: Split) -> dict[str,
     }
 
 
-def parse_reference_values(options: argparse.Namespace) -> dict[Any, dict[str, tuple[float, float]]] | None:
+def parse_reference_values(
+    options: argparse.Namespace,
+) -> dict[object, dict[str, tuple[float, float]]] | None:
     """Return value and standard error by recommender, or pair of recommenders, and metric; None without any."""
-    values: dict[Any, dict[str, tuple[float, float]]] = {}
+    values: dict[object, dict[str, tuple[float, float]]] = {}
     for entry in options.reference_values:
         match = re.fullmatch(r"(.+):([^:=]+)=(.+?)(?:±|\+/?-)(.+)", entry)
         try:
@@ -346,11 +349,11 @@ def load_universe(options: argparse.Namespace) -> dict[str, Any]:
     return universe
 
 
-def load_groups(options: argparse.Namespace) -> list[Any]:
+def load_groups(options: argparse.Namespace) -> list[object]:
     """Return the groupings of --by: labels, and tables of attributes."""
     from ipseval.evaluation.segments.built_in_groups import BUILT_IN
 
-    groupings: list[Any] = []
+    groupings: list[object] = []
     for entry in options.by:
         if entry.split(":")[0] in BUILT_IN:
             groupings.append(entry)

@@ -21,7 +21,7 @@ def _to_json(result: Any) -> str:
     return str(result.frame.to_json(orient="records", indent=1))
 
 
-def _to_text(result: Any) -> str:
+def _to_text(result: object) -> str:
     """Return the printed report with options of the command line."""
     from ipseval.reporting.results import Reported, render_for_shell
 
@@ -138,7 +138,7 @@ def print_message(text: str) -> None:
 
 
 def show_warning(
-    options: argparse.Namespace, message: Warning | str, category: type[Warning], *_: Any, **__: Any
+    options: argparse.Namespace, message: Warning | str, category: type[Warning], *_: object, **__: object
 ) -> None:
     """Print a warning as one line, with options of the command line."""
     if not getattr(options, "quiet", False):

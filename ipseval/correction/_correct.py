@@ -263,7 +263,10 @@ def rank_with_exposure(
 
 def _rank_models(models: Mapping[str, Any], split: Split, **options: Any) -> dict[str, RankedPositives]:
     """Return the ranks of the test positives by every recommender."""
-    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+    ranks = {}
+    for name, model in models.items():
+        ranks[name] = rank_positives(model, split, name=name, **options)
+
     check_same_positives(ranks)
     return ranks
 
@@ -279,9 +282,15 @@ def _without_exposure(ranks: dict[str, RankedPositives], test_keys: IntArray) ->
 def _resolve_lists(ranks: RanksWithExposure, missing_lists: Missing, depth: int) -> RanksWithExposure:
     """Return the ranks with users without a list resolved, and lists padded to `depth`."""
     complete_ranks = resolve_missing(ranks.ranks, missing_lists, depth)
-    ranked = next(iter(complete_ranks.values()))
-    n_left_out = 0 if ranked.left_out is None else int(ranked.left_out.sum())
-    list_counts = {name: ranked.list_counts(depth) for name, ranked in complete_ranks.items()}
+    left_out = next(iter(complete_ranks.values())).left_out
+    n_left_out = 0
+    if left_out is not None:
+        n_left_out = int(left_out.sum())
+
+    list_counts = {}
+    for name, ranked in complete_ranks.items():
+        list_counts[name] = ranked.list_counts(depth)
+
     check_lists(list_counts, missing_lists, n_left_out)
     return replace(ranks, ranks=complete_ranks)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -332,7 +331,7 @@ def _data_sentences(report: CorrectionReport) -> list[str]:
     return lines
 
 
-def _reference_sentence(row: Mapping[Any, Any]) -> str:
+def _reference_sentence(row: Mapping[object, object]) -> str:
     """Return a sentence that compares a reference value with its expectation from all other data."""
     model = row["model"]
     if row["reference"]:

@@ -27,7 +27,7 @@ ALIASES = {"naive": AOA, "ipw": IPS, "hajek": SNIPS_POOLED, "snipw": SNIPS_POOLE
 _LABEL = re.compile(r"(?P<name>[^()]*)(?:\((?P<parameter>[^()]*)\))?")
 
 
-def _check_estimator(name: str, entry: Any) -> Estimator:
+def _check_estimator(name: str, entry: object) -> Estimator:
     """Return the estimator of a registry entry, which may be its class; raise for a wrong name or type."""
     estimator = entry
     if isinstance(entry, type) and issubclass(entry, Estimator):

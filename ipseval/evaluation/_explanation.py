@@ -8,7 +8,6 @@ import platform
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -110,7 +109,7 @@ def collect_basis(
     metrics: Iterable[str],
     missing_lists: str | None,
     positives_hash: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return hashes of the data, options, and definitions of the metrics, which determine the quantity."""
     propensity_model = None
     if propensity is not None:
@@ -165,7 +164,7 @@ def hash_positives(sample: Sample) -> str:
     return sha256(*joined_columns)
 
 
-def _define_metric(label: str) -> dict[str, Any] | None:
+def _define_metric(label: str) -> dict[str, object] | None:
     """Return the definition of a metric of ipseval; None for a custom metric."""
     try:
         metric = parse_metric(label)

@@ -259,7 +259,7 @@ class HeldOutPairs:
     data: _RecboleData
 
     @classmethod
-    def from_loader(cls, loader: Any) -> HeldOutPairs:
+    def from_loader(cls, loader: object) -> HeldOutPairs:
         """Read the pairs of a loader that ranks all items; raise an error for one that samples items."""
         from recbole.data.dataloader import FullSortEvalDataLoader
 
@@ -392,7 +392,7 @@ class MlflowEvaluator:
     `train`, the `name` of the recommender and options of `evaluate`.
     """
 
-    def can_evaluate(self, *, model_type: str, evaluator_config: Any = None, **_: Any) -> bool:
+    def can_evaluate(self, *, model_type: str, evaluator_config: object = None, **_: object) -> bool:
         """Return whether models of this type are evaluated."""
         return model_type == "ranker"
 

@@ -201,7 +201,7 @@ def _to_records(frame: pd.DataFrame) -> list[JsonRecord]:
     return frame.to_dict(orient="records")  # type: ignore[return-value]  # column names are text
 
 
-def _to_plain(value: Any) -> Any:
+def _to_plain(value: object) -> Any:
     """Return a value of JSON types, with null for numbers that are not finite."""
     if isinstance(value, Mapping):
         plain_values = {}

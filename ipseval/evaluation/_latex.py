@@ -95,7 +95,11 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
         if group:
             groups[estimand] = group
     if len(groups) > 1:
-        description = "; ".join(f"{', '.join(members)}: {estimand}" for estimand, members in groups.items())
+        group_texts = []
+        for estimand, group in groups.items():
+            group_texts.append(f"{', '.join(group)}: {estimand}")
+
+        description = "; ".join(group_texts)
         raise InputError(
             f"columns must have one estimand; got {description}. Write one table for each, with columns=."
         )

@@ -190,7 +190,7 @@ def _check_n_pairs(n_pairs: npt.ArrayLike | None, ratings: Interactions) -> Floa
     return user_counts
 
 
-def _compute_errors(predictions: Any, ratings: Interactions, name: str) -> FloatArray:
+def _compute_errors(predictions: object, ratings: Interactions, name: str) -> FloatArray:
     """Return predicted − rated, in the order of the ratings."""
     if isinstance(predictions, pd.DataFrame):
         predictions = _align_frame(predictions, ratings, name)

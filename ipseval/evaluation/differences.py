@@ -43,7 +43,7 @@ class _ComparedEvaluation(Protocol):
     def confidence_level(self) -> float: ...
 
     @property
-    def _record(self) -> dict[str, Any]: ...
+    def _record(self) -> dict[str, object]: ...
 
     @property
     def _hash(self) -> str | None: ...
@@ -256,7 +256,7 @@ def _have_same_users(new: _ComparedEvaluation, old: _ComparedEvaluation) -> bool
 
 def compute_difference(
     new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return old, new and their difference, with its standard error, interval, p-value and note."""
     test = _test_difference(new, old, key, is_paired=is_paired, level=level)
     notes = [note for note in (new.trust, old.trust) if note]
@@ -266,7 +266,7 @@ def compute_difference(
 
 def _test_difference(
     new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the test columns: from the differences of the users, or as of independent samples."""
     if not is_paired:
         return _test_independent(new, old, level)
@@ -277,7 +277,7 @@ def _test_difference(
     return {name: row[name] for name in TEST_COLUMNS}
 
 
-def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, Any]:
+def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, object]:
     """Return the test columns from the standard errors of two independent estimates."""
     difference = new.value - old.value
     error = float(np.hypot(new.standard_error, old.standard_error))
@@ -289,7 +289,7 @@ def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, A
     return dict(zip(TEST_COLUMNS, values, strict=True))
 
 
-def tabulate_changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> pd.DataFrame:
+def tabulate_changes(new: Mapping[str, object], old: Mapping[str, object]) -> pd.DataFrame:
     """Return a table of the options that differ between two evaluations."""
     rows = []
     for name in dict.fromkeys([*old, *new]):

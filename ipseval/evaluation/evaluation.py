@@ -743,7 +743,7 @@ class Evaluation(Result):
             raise InputError(f"by= holds {len(groups)} groupings ({names}); ask for one at a time.")
         return segment_evaluation(self, groups[0])
 
-    def _groups(self, by: Any, counts: TrainingCounts | None) -> tuple[Groups, ...]:
+    def _groups(self, by: object, counts: TrainingCounts | None) -> tuple[Groups, ...]:
         """Return the groupings that `by` names."""
         ranked = self._first_sample.ranked
         return resolve_groups(by, ranked.unit_ids, ranked.item_ids, counts or self._training_counts)
@@ -862,10 +862,14 @@ class Evaluation(Result):
         for metric in self.definitions[0]:
             cards[metric.label] = card(metric)
 
+        record = {}
+        for name, value in self._record.items():
+            record[name] = str(value)
+
         return PageContent(
             differences=differences,
             curves=self._curves,
-            record={name: str(value) for name, value in self._record.items()},
+            record=record,
             definitions=cards,
         )
 

@@ -199,7 +199,10 @@ def _rank_and_evaluate(
     options: dict[str, Any] = {"compute": compute}
     if not is_catalogue(candidates):
         options["candidates"] = candidates
-    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+    ranks = {}
+    for name, model in models.items():
+        ranks[name] = rank_positives(model, split, name=name, **options)
+
     check_same_positives(ranks)
     return _reduce_and_finish(ranks, request, n_threads)
 

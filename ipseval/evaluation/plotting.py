@@ -75,7 +75,7 @@ def plot_evaluation(
     *,
     metric: str | None,
     estimator: str | None,
-    by: Any,
+    by: object,
     ax: Axes | None,
 ) -> Axes:
     """Draw one kind of plot; see `Evaluation.plot` for the parameters."""

@@ -194,9 +194,11 @@ def _compute_sums(samples: Mapping[str, Sample], request: Request) -> dict[Cell,
     sums: dict[Cell, Sums] = {}
     for metric in request.metrics:
         for estimator in request.estimators:
-            sums[metric.label, estimator.label] = tuple(
-                compute_independent_sums(sample, metric, estimator) for sample in samples.values()
-            )
+            sums_of_models = []
+            for sample in samples.values():
+                sums_of_models.append(compute_independent_sums(sample, metric, estimator))
+
+            sums[metric.label, estimator.label] = tuple(sums_of_models)
     propensity = request.propensity
     if propensity is None or propensity.error is None:
         return sums

@@ -59,8 +59,12 @@ class ContributionStacks:
                 columns[is_sum].append((model, metric))
                 values[is_sum].append(contributions)
 
-        kinds = [is_sum for is_sum in (False, True) if columns[is_sum]]
-        stacks = [Stack(tuple(columns[is_sum]), np.column_stack(values[is_sum])) for is_sum in kinds]
+        stacks = []
+        for kind, kind_columns in columns.items():
+            if kind_columns:
+                kind_values = np.column_stack(values[kind])
+                stacks.append(Stack(tuple(kind_columns), kind_values))
+
         return cls(stacks, without_contributions)
 
 

@@ -170,7 +170,10 @@ def add_reliability_notes(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]
     for row in range(len(frame)):
         metric = str(columns["metric"][row])
         estimator = str(columns["estimator"][row])
-        row_estimates = [estimates[str(columns[name][row]), metric, estimator] for name in model_columns]
+        row_estimates = []
+        for name in model_columns:
+            row_estimates.append(estimates[str(columns[name][row]), metric, estimator])
+
         flags = [estimate.trust for estimate in row_estimates]
         columns["note"][row] = join_notes(*flags, str(columns["note"][row]))
         if any(estimate.suppressed for estimate in row_estimates):

@@ -416,7 +416,11 @@ def group_weights_by_popularity(
 
     positives = pd.DataFrame({"value": values, "item": ranked.item}).groupby(group)
     table = positives["value"].agg(low="min", high="max")
-    table["group"] = [_format_range(low, high) for low, high in table.to_numpy().tolist()]
+    group_labels = []
+    for low, high in table.to_numpy().tolist():
+        group_labels.append(_format_range(low, high))
+
+    table["group"] = group_labels
     table["n_items"] = positives["item"].nunique()
     table["n_positives"] = positives.size()
     table["by"] = variable

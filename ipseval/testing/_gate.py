@@ -208,7 +208,7 @@ class Gate(Result):
             if name not in ("record", "diff"):
                 fields.append(name)
 
-        record: dict[str, Any] = {}
+        record: dict[str, object] = {}
         for name in (*fields, "difference", "verdict", "passed", "exit_code"):
             value = getattr(self, name)
             is_nan = value != value
@@ -635,7 +635,7 @@ def _check_comparable(new: Evaluation, old: Evaluation, metric: str, estimator: 
         )
 
 
-def _list_inputs(evaluation: Evaluation, metric: str) -> dict[str, Any]:
+def _list_inputs(evaluation: Evaluation, metric: str) -> dict[str, object]:
     """Return the data, the options and the definition of one metric of an evaluation, by name."""
     inputs = {**evaluation.basis["data"], **evaluation.basis["options"]}
     definition = evaluation.basis["metrics"].get(metric) or {}

@@ -162,7 +162,7 @@ def read_arrays(path: Pathlike) -> dict[str, AnyArray]:
         return arrays
 
 
-def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
+def write_archive(stream: IO[bytes], header: Mapping[str, object], arrays: Sequence[AnyArray]) -> None:
     """Write arrays with a header of plain JSON values as one archive, readable by `numpy.load`."""
     body = {
         "format": FORMAT,
@@ -205,7 +205,7 @@ def read_archive(
         return header, arrays
 
 
-def _check_header(path: Pathlike, header: dict[str, Any], advice: str) -> None:
+def _check_header(path: Pathlike, header: Mapping[str, object], advice: str) -> None:
     """Raise `InputError` if a header has another format number or none, or was changed."""
     number = header.get("format")
     if type(number) is not int:
@@ -270,7 +270,7 @@ def _add_member(archive: zipfile.ZipFile, name: str, content: bytes | memoryview
     archive.writestr(member, content, zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
-def _compute_digest(content: Mapping[str, Any]) -> str:
+def _compute_digest(content: Mapping[str, object]) -> str:
     """Return a hash of JSON values."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

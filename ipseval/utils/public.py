@@ -94,7 +94,7 @@ def _find_truth_values(function: Callable[..., object]) -> list[tuple[int, bool,
 
 
 def _check_truth_values(
-    parameters: Sequence[tuple[int, bool, str]], args: Sequence[object], kwargs: dict[str, Any]
+    parameters: Sequence[tuple[int, bool, str]], args: Sequence[object], kwargs: dict[str, object]
 ) -> None:
     """Raise `InputError` for text in place of a truth value: every text counts as true, "False" too."""
     for position, is_positional, name in parameters:
@@ -107,7 +107,7 @@ def _check_truth_values(
 
 
 def describe_misfit(
-    function: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any]
+    function: Callable[..., object], args: Sequence[object], kwargs: dict[str, object]
 ) -> str | None:
     """Return the error of the first argument that does not fit its annotation, or None."""
     try:
@@ -126,7 +126,7 @@ def describe_misfit(
 
 
 def _describe_unknown_argument(
-    function: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any]
+    function: Callable[..., object], args: Sequence[object], kwargs: dict[str, object]
 ) -> str | None:
     """Return the error of an unknown keyword or a surplus position; None for a missing argument."""
     if function.__name__ == "__init__" and len(args) == 2 and not kwargs and hasattr(args[1], "columns"):
@@ -209,7 +209,7 @@ def _explain_missing_attribute(self: object, name: str) -> Any:
     raise missing_attribute(f"{type(self).__name__!r} object", name, members)
 
 
-def explain_missing_names(module: str) -> Callable[[str], Any]:
+def explain_missing_names(module: str) -> Callable[[str], object]:
     """Return a `__getattr__` for a module, which explains names that the module does not have."""
 
     def explain(name: str) -> Any:

@@ -48,7 +48,7 @@ class Registry(dict[str, T]):
             self[name] = self.check(name, getattr(importlib.import_module(module), class_name))
         return super().__getitem__(name)
 
-    def add(self, name: str, given: Any) -> None:
+    def add(self, name: str, given: object) -> None:
         """Add a member; the same class, defined anew, takes the place of the former."""
         member = self.check(name, given)
         taken = find_match(name, [*self, *self.aliases])
@@ -124,7 +124,7 @@ def _have_same_name(first: object, second: object) -> bool:
     return _qualified_name(first) == _qualified_name(second)
 
 
-def _qualified_name(member: Any) -> tuple[str, str]:
+def _qualified_name(member: object) -> tuple[str, str]:
     """Return module and name of a class or function, or of the class of an object."""
     definition = member if hasattr(member, "__qualname__") else type(member)
     return definition.__module__, definition.__qualname__

@@ -161,7 +161,10 @@ def validate(
         )
     check_fraction("confidence_level", confidence_level)
     check_positive_int("n_folds", n_folds, minimum=2)
-    metric_objects = [metric(request) for request in as_list(metrics, "metrics")]
+    metric_objects = []
+    for request in as_list(metrics, "metrics"):
+        metric_objects.append(metric(request))
+
     _check_metrics(metric_objects)
     requested_estimators = as_list(estimators, "estimators")
     estimator_objects = []
@@ -322,7 +325,7 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     --------
     validate : Compare the propensities with random exposure.
     """
-    rules: dict[str, Any] = {}
+    rules: dict[str, object] = {}
     for gamma in GAMMAS:
         rules[f"gamma = {gamma:g}"] = PowerLawPropensity(gamma=gamma, unseen="smooth")
     rules["gamma calibrated"] = calibrate_gamma

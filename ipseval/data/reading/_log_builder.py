@@ -532,7 +532,7 @@ def _load_all_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]
     return text_cells
 
 
-def _to_text(cells: Sequence[Any]) -> list[str]:
+def _to_text(cells: Sequence[object]) -> list[str]:
     """Return cells as text; missing ones (None, NaN, NaT and the NA of pandas) become empty."""
     return ["" if _is_missing(cell) else str(cell) for cell in cells]
 

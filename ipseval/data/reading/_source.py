@@ -117,7 +117,7 @@ def open_source(source: object, options: ReadOptions, frame_name: str = "the dat
     return _explode_lists(table, options)
 
 
-def _open_mapping(mapping: Mapping[Any, Any], options: ReadOptions, name: str) -> Source:
+def _open_mapping(mapping: Mapping[object, object], options: ReadOptions, name: str) -> Source:
     """Return a mapping of columns, or of users to their items."""
     if _holds_columns(mapping, options):
         return _open_columns(mapping, name)
@@ -163,7 +163,7 @@ def _open_user_lists(mapping: Mapping[Any, Any], options: ReadOptions, name: str
     return _open_frame(_build_object_frame(columns), name)
 
 
-def _parse_user_list(user: object, entries: object) -> tuple[list[Any], list[Any] | None]:
+def _parse_user_list(user: object, entries: object) -> tuple[list[object], list[object] | None]:
     """Return the items of a user and their scores; None in place of scores if there are none."""
     if isinstance(entries, Mapping):
         return list(entries), list(entries.values())
@@ -180,9 +180,13 @@ def _parse_user_list(user: object, entries: object) -> tuple[list[Any], list[Any
     return [item for item, _ in pairs], [score for _, score in pairs]
 
 
-def _build_object_frame(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
+def _build_object_frame(columns: Mapping[str, list[object]]) -> pd.DataFrame:
     """Return a frame of Python objects, so that no entry is converted because of its neighbours."""
-    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
+    object_columns = {}
+    for name, values in columns.items():
+        object_columns[name] = pd.Series(values, dtype=object)
+
+    return pd.DataFrame(object_columns)
 
 
 def _open_frame(source: object, name: str) -> Source:
@@ -508,18 +512,22 @@ def _open_json_object(content: dict[str, Any], options: ReadOptions, name: str) 
     return replace(_open_user_lists(content, options, name), text_columns=("user",))
 
 
-def _build_json_layout(columns: list[str], records: list[Any]) -> Layout:
+def _build_json_layout(columns: list[str], records: list[object]) -> Layout:
     """Return the layout of JSON lists without names of columns, which are found by their positions."""
     lists = []
     for record in records[:N_LINES]:
         if isinstance(record, list):
             lists.append(record)
 
-    rows = tuple(tuple(map(str, record)) for record in lists)
+    rows_as_text = []
+    for record in lists:
+        rows_as_text.append(tuple(map(str, record)))
+
+    rows = tuple(rows_as_text)
     return Layout(separator="", header=False, columns=tuple(columns), rows=rows)
 
 
-def _is_single_record(content: Mapping[str, Any]) -> bool:
+def _is_single_record(content: Mapping[str, object]) -> bool:
     """Return whether a JSON object is a single record: simple values with usual names."""
     for value in content.values():
         if value is not None and not isinstance(value, (str, int, float)):

@@ -126,7 +126,10 @@ class BeyondAccuracy(Result):
         """
         rows = []
         for model in self.models:
-            cells = [self._build_cell((model, shown.label, LISTS), digits) for shown in self.measures]
+            cells = []
+            for shown_measure in self.measures:
+                cells.append(self._build_cell((model, shown_measure.label, LISTS), digits))
+
             rows.append((Cell(model), *cells))
         header = ("recommender", *(shown.label for shown in self.measures))
 
@@ -246,7 +249,7 @@ def beyond_accuracy(
     )
 
 
-def check_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure]) -> FloatArray | None:
+def check_vectors(vectors: object, item_ids: AnyArray, measures: Sequence[Measure]) -> FloatArray | None:
     """Return vectors of the items as floats, or raise `InputError` where they are needed and missing."""
     if vectors is None:
         if any(selected.name == "ild" for selected in measures):

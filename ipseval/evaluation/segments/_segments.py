@@ -181,7 +181,7 @@ class Segments(Result):
         covariance = cell.group_covariance(number)
         values = cell.visible_values(number)
         half_width = cell.half_width(number, self._single_level(covariance))
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "by": self.name,
             "group": self.labels,
             "model": model,
@@ -254,7 +254,7 @@ class Segments(Result):
         error = np.sqrt(np.diag(covariance))
         half_width = interval_half_width(error, n_effective, self._single_level(covariance))
         is_hidden = cell.suppressed[model] | cell.suppressed[reference]
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "by": self.name,
             "group": self.labels,
             "metric": metric,
@@ -328,7 +328,7 @@ class Segments(Result):
         )
         half_width = interval_half_width(error, gap_degrees + 1, 1 - self.confidence_level)
         group_notes = _group_notes(cell, cell.suppressed[number], np.zeros(len(labels), dtype=bool))
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "by": self.name,
             "metric": metric,
             "estimator": estimator,

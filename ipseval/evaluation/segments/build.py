@@ -267,5 +267,9 @@ def segment_evaluation(evaluation: Any, groups: Groups) -> Segments:
     for metric in metrics:
         for estimator in estimators:
             labels = metric.label, estimator.label
-            sums[labels] = [evaluation.estimates[model, *labels].user_sums for model in samples]
+            model_sums = []
+            for model in samples:
+                model_sums.append(evaluation.estimates[model, *labels].user_sums)
+
+            sums[labels] = model_sums
     return build_evaluation_segments(evaluation, SegmentSums.of(groups, samples, sums, metrics, estimators))

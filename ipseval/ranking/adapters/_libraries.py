@@ -279,7 +279,10 @@ def _describe_torch_factors(parts: tuple[Tensor, ...]) -> ModelScores:
     """Return a tuple of tensors or embeddings as factors."""
     if len(parts) not in (2, 3):
         raise InputError(f"a tuple of tensors must hold user, item[, item bias]; got {len(parts)}.")
-    arrays = [_to_numpy(getattr(part, "weight", part)) for part in parts]
+    arrays = []
+    for part in parts:
+        arrays.append(_to_numpy(getattr(part, "weight", part)))
+
     bias = None
     if len(arrays) == 3:
         bias = arrays[2].reshape(-1)

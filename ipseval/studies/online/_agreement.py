@@ -294,7 +294,11 @@ def _add_experiment_keys(frame: pd.DataFrame, columns: list[str]) -> pd.DataFram
     """Add the key of the experiment, and the first of its two versions."""
     names = list(frame[columns].astype(str).itertuples(index=False))
     frame["first"] = [versions[0] for versions in names]
-    frame["key"] = [" / ".join(sorted(versions)) for versions in names]
+    keys = []
+    for versions in names:
+        keys.append(" / ".join(sorted(versions)))
+
+    frame["key"] = keys
     return frame
 
 

@@ -187,9 +187,10 @@ def _iterate_estimates(
     first_evaluation = next(iter(evaluations.values()))[0]
     for metric in first_evaluation.metrics:
         for (estimator, gamma), repeats in evaluations.items():
-            estimates = [
-                [evaluation.estimate(model, metric, estimator) for evaluation in repeats] for model in models
-            ]
+            estimates = []
+            for model in models:
+                estimates.append([evaluation.estimate(model, metric, estimator) for evaluation in repeats])
+
             yield _RepeatedEstimates(metric=metric, estimator=estimator, gamma=gamma, estimates=estimates)
 
 

@@ -178,7 +178,7 @@ class Protocol:
     @property
     def split_key(self) -> dict[str, Any]:
         """Fields that determine each split: protocols with the same key share splits and trained models."""
-        key: dict[str, Any] = {
+        key: dict[str, object] = {
             "order": self.order,
             "holdout": self.holdout,
             "k_core": self.k_core,
@@ -354,7 +354,7 @@ class Tuned:
         if self.grid is None:
             return ()
         if isinstance(self.grid, Mapping):
-            settings: list[Mapping[str, Any]] = [*_combine_values(self.grid)]
+            settings: list[Mapping[str, object]] = [*_combine_values(self.grid)]
         else:
             settings = list(self.grid)
         if not settings or not all(isinstance(setting, Mapping) for setting in settings):
@@ -396,7 +396,7 @@ class Tuned:
         return np.sort(generator.choice(len(self.settings), self.budget, replace=False))
 
 
-def _combine_values(values_by_name: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def _combine_values(values_by_name: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
     """Return all combinations of the values of a grid, as settings."""
     for values in values_by_name.values():
         if isinstance(values, str) or not isinstance(values, Sequence):
@@ -404,7 +404,7 @@ def _combine_values(values_by_name: Mapping[str, Sequence[Any]]) -> list[dict[st
     if not values_by_name:
         return []
     combinations = product(*values_by_name.values())
-    settings: list[dict[str, Any]] = []
+    settings: list[dict[str, object]] = []
     for values in combinations:
         settings.append(dict(zip(values_by_name, values, strict=True)))
 

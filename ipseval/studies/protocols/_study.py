@@ -416,7 +416,7 @@ def _read_log(name: str, entry: TomlTable, folder: Path) -> Interactions:
     return log
 
 
-def _load_model(name: str, entry: TomlTable, folder: Path) -> Callable[[Interactions], Any]:
+def _load_model(name: str, entry: TomlTable, folder: Path) -> Callable[[Interactions], object]:
     """Return the fit function of an entry [models.<name>]."""
     section = f"[models.{name}]"
     _check_entries(section, entry, _MODEL_ENTRIES)
@@ -449,7 +449,7 @@ def _build_protocols(entry: TomlTable) -> list[Protocol]:
     return grid(**options)
 
 
-def _build_candidates(entry: Any) -> Any:
+def _build_candidates(entry: object) -> Any:
     """Return "all", or sampled candidates from a table of their options."""
     if not isinstance(entry, dict):
         return entry
