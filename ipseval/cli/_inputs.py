@@ -15,7 +15,12 @@ from ipseval.errors import InputError, ProblemsError
 if TYPE_CHECKING:
     from ipseval.data.impression_log import ImpressionLog
     from ipseval.data.interactions import Interactions
+    from ipseval.data.random_exposure import RandomExposure
+    from ipseval.data.reading import Lists
     from ipseval.data.splits import Split
+    from ipseval.propensity import PropensityModel
+    from ipseval.utils.compute import ComputeOptions
+    from ipseval.utils.types import AnyArray, HasIds
 
 # Options of `read` and of `Lists` that can follow the name of a file, in addition to the names of columns.
 READ_OPTIONS = ("threshold", "ignore", "duplicates", "missing", "unknown", "gaps", "unshown_clicks", "units")
@@ -47,7 +52,7 @@ def split_labels(text: str | None) -> list[str] | None:
     return labels
 
 
-def build_compute_options(options: argparse.Namespace) -> Any:
+def build_compute_options(options: argparse.Namespace) -> ComputeOptions:
     """Return the threads, memory, engine and progress bar that the options name."""
     from ipseval.utils.compute import ComputeOptions
 
@@ -186,7 +191,7 @@ def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:
     return models
 
 
-def _load_scores(entry: str, options: argparse.Namespace) -> Any:
+def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray:
     """Return the scores or recommendation lists of a file."""
     from ipseval.data.reading import read_lists
     from ipseval.utils.artefacts import ARRAYS, read_array
@@ -207,7 +212,9 @@ def _load_scores(entry: str, options: argparse.Namespace) -> Any:
             raise ProblemsError(error.source, error.problems, "ipseval.Lists") from None
 
 
-def build_propensity(options: argparse.Namespace, log: object, exposures: object = None) -> Any:
+def build_propensity(
+    options: argparse.Namespace, log: HasIds, exposures: ImpressionLog | None = None
+) -> PropensityModel | None:
     """Return the propensity model that the options name, or None; random exposure gets the ids of `log`."""
     from ipseval.propensity import PowerLawPropensity
 
@@ -242,7 +249,7 @@ def build_propensity(options: argparse.Namespace, log: object, exposures: object
     )
 
 
-def _parse_propensity(options: argparse.Namespace, exposures: object) -> Any:
+def _parse_propensity(options: argparse.Namespace, exposures: ImpressionLog | None) -> PropensityModel:
     """Return the model of the label, or of the table, in --propensity."""
     from ipseval.propensity import PROPENSITIES, KnownPropensity, parse_propensity
 
@@ -266,7 +273,7 @@ def _parse_propensity(options: argparse.Namespace, exposures: object) -> Any:
     return replace(model, log=exposures, examination=fit_examination(options, exposures))  # type: ignore[type-var]  # a dataclass
 
 
-def fit_examination(options: argparse.Namespace, exposures: Any) -> Any:
+def fit_examination(options: argparse.Namespace, exposures: ImpressionLog) -> Any:
     """Return the examination of positions fitted to the impressions, and None without --examination."""
     from ipseval.propensity import ExaminationModel
 
@@ -300,14 +307,14 @@ def parse_reference_values(
                 f"--reference-values must be NAME:METRIC=VALUE+-ERROR; got {entry!r}. Write it as in "
                 "old:recall@10=0.081+-0.006."
             ) from None
-        subject: Any = name
+        subject: str | tuple[str, ...] = name
         if options.source == "ab-ratio":
             subject = tuple(name.split("/"))
         values.setdefault(subject, {})[metric] = estimate
     return values or None
 
 
-def load_random_exposure(options: argparse.Namespace, ids: Any) -> Any:
+def load_random_exposure(options: argparse.Namespace, ids: HasIds) -> RandomExposure | None:
     """Return the random exposure of --random-exposure in the ids of a log or split, or None."""
     from ipseval.data.random_exposure import RandomExposure
 
