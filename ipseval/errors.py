@@ -6,7 +6,6 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 __all__ = [
     "DataWarning",
@@ -203,7 +202,7 @@ class ProblemsError(InputError):
             lines.append(note)
         return "\n".join(lines)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.source, self.problems, self.options_of)
 
 
@@ -227,13 +226,18 @@ class UnknownNameError(InputError):
         known = sorted(choices)
         suggestion = suggestion or _suggest_choice(str(name), known)
         parts = [f"unknown {what} {name!r}.", suggestion, f"Choices: {', '.join(known) or 'none'}."]
-        super().__init__(" ".join(part for part in parts if part))
+        present_parts = []
+        for part in parts:
+            if part:
+                present_parts.append(part)
+
+        super().__init__(" ".join(present_parts))
         self.what = what
         self.name = name
         self.choices = tuple(known)
         self.suggestion = suggestion
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from their text alone; a pool of processes hangs on one that cannot be.
         return type(self), (self.what, self.name, self.choices, self.suggestion)
 

@@ -67,11 +67,15 @@ class Demo(Reported):
             "aoa is the unweighted average. snips (per user) has a bias that more users do not reduce.",
             "ips is unbiased, as the simulation knows the propensities and the numbers of relevant items.",
         )
-        tables = [
-            Table.of(part[["model", "truth", *USER_AVERAGES]], f"{metric}, mean over users", formats=".4f")
-            for metric, part in user.groupby("metric", sort=False)
-            if page or metric == HEADLINE
-        ]
+        tables = []
+        for metric, part in user.groupby("metric", sort=False):
+            if page or metric == HEADLINE:
+                tables.append(
+                    Table.of(
+                        part[["model", "truth", *USER_AVERAGES]], f"{metric}, mean over users", formats=".4f"
+                    )
+                )
+
         errors = self.errors().rename_axis("metric").reset_index()
         tables.append(Table.of(errors, "mean absolute error over recommenders", formats=".4f"))
         parts: tuple[Part, ...] = (self._introduction(), *tables, Notes(notes))
@@ -135,7 +139,10 @@ def run_demo(*, rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) ->
     # One thread is faster for products of this size.
     with one_blas_thread():
         world, split = build_demo_world(rng, n_users, n_items)
-        models = {name: fit(split.train) for name, fit in baselines.BASELINES.items()}
+        models = {}
+        for name, fit in baselines.BASELINES.items():
+            models[name] = fit(split.train)
+
         with warnings.catch_warnings():
             # The warning about few interactions per user is part of the printed text.
             warnings.simplefilter("ignore", DataWarning)

@@ -68,7 +68,7 @@ def _run_evaluate(options: argparse.Namespace) -> int:
     )
     intervals = {"interval": options.interval, "n_resamples": options.n_resamples, "rng": options.seed}
     result = result.with_intervals(**intervals)
-    further_results: list[Any] = []
+    further_results: list[object] = []
     if measures:
         beyond = beyond_accuracy(
             models,

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 from ipseval.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ipseval.data.splits import Split
+    from ipseval.utils.types import AnyArray
 
 TRUTH_VALUES = {"true": True, "false": False}
 _ENTRY = re.compile(r"(?P<path>.+?):(?P<options>\w+=[^,=]*(?:,\w+=[^,=]*)*)")
@@ -79,14 +82,20 @@ def parse_file_entry(entry: str, names: Sequence[str] | None) -> FileEntry:
     match = _ENTRY.fullmatch(entry)
     if match is None or Path(entry).exists():
         return FileEntry(entry, {})
-    options = dict(part.split("=") for part in match["options"].split(","))
+    options = {}
+    for assignment in match["options"].split(","):
+        name, value = assignment.split("=")
+        options[name] = value
+
     for name in options:
         if names is not None and name not in names:
             raise UnknownNameError(f"option of {match['path']}", name, names)
     return FileEntry(match["path"], options)
 
 
-def load_table(entry: str, columns: Mapping[str, str | None] | None = None, more: Sequence[str] = ()) -> Any:
+def load_table(
+    entry: str, columns: Mapping[str, str | None] | None = None, more: Sequence[str] = ()
+) -> pd.DataFrame:
     """Return the table of FILE[:user=uid,…] with its columns renamed to their roles.
 
     `columns` maps roles to the names of columns in all files; `more` are options that name no column.
@@ -105,7 +114,7 @@ def load_table(entry: str, columns: Mapping[str, str | None] | None = None, more
         return read_table(path, roles_by_column)
 
 
-def load_column(entry: str, role: str, options: argparse.Namespace) -> Any:
+def load_column(entry: str, role: str, options: argparse.Namespace) -> AnyArray:
     """Return one column of a file as an array."""
     table = load_table(entry, {role: getattr(options, role)})
     if role not in table.columns:
@@ -113,7 +122,7 @@ def load_column(entry: str, role: str, options: argparse.Namespace) -> Any:
     return table[role].to_numpy()
 
 
-def load_item_vectors(options: argparse.Namespace, split: Split) -> Any:
+def load_item_vectors(options: argparse.Namespace, split: Split) -> pd.DataFrame | AnyArray | None:
     """Return the vectors of --item-vectors, with item ids as labels if they are in a table; None without it."""
     import pandas as pd
 

@@ -62,9 +62,13 @@ def _run_fit(options: argparse.Namespace) -> int:
 
 def _fit_propensity(options: argparse.Namespace) -> FitReport:
     """Fit the propensity model that the options name to the log."""
+    from ipseval.data.impression_log import ImpressionLog
+
     log = read_log(options.log, options, **load_universe(options))
     positives = log.positives
-    impressions = None if positives is log else log
+    impressions = None
+    if isinstance(log, ImpressionLog):
+        impressions = log
     model = build_propensity(options, positives, impressions)
     if model is None:
         raise InputError("fit propensity requires --gamma, --eta or --propensity.")

@@ -15,7 +15,12 @@ from ipseval.errors import InputError, ProblemsError
 if TYPE_CHECKING:
     from ipseval.data.impression_log import ImpressionLog
     from ipseval.data.interactions import Interactions
+    from ipseval.data.random_exposure import RandomExposure
+    from ipseval.data.reading import Lists
     from ipseval.data.splits import Split
+    from ipseval.propensity import PropensityModel
+    from ipseval.utils.compute import ComputeOptions
+    from ipseval.utils.types import AnyArray, HasIds
 
 # Options of `read` and of `Lists` that can follow the name of a file, in addition to the names of columns.
 READ_OPTIONS = ("threshold", "ignore", "duplicates", "missing", "unknown", "gaps", "unshown_clicks", "units")
@@ -39,10 +44,15 @@ def split_labels(text: str | None) -> list[str] | None:
     """Return the labels of a comma-separated list; commas inside parentheses belong to a label."""
     if text is None:
         return None
-    return [name.strip() for name in re.split(r",(?![^(]*\))", text) if name.strip()]
+    labels = []
+    for name in re.split(r",(?![^(]*\))", text):
+        if name.strip():
+            labels.append(name.strip())
+
+    return labels
 
 
-def build_compute_options(options: argparse.Namespace) -> Any:
+def build_compute_options(options: argparse.Namespace) -> ComputeOptions:
     """Return the threads, memory, engine and progress bar that the options name."""
     from ipseval.utils.compute import ComputeOptions
 
@@ -59,8 +69,12 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
     from ipseval.data.reading import read
 
     spec = parse_file_entry(entry, (*COLUMNS, *READ_OPTIONS, *TEXT_OPTIONS))
-    arguments: dict[str, Any] = {name: getattr(options, name, None) for name in COLUMNS}
-    arguments |= {name: getattr(options, name) for name in TEXT_OPTIONS}
+    arguments: dict[str, Any] = {}
+    for name in COLUMNS:
+        arguments[name] = getattr(options, name, None)
+    for name in TEXT_OPTIONS:
+        arguments[name] = getattr(options, name)
+
     arguments |= {
         "propensity": options.propensity_column,
         "ignore": split_labels(options.ignore) or (),
@@ -153,12 +167,12 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
     return replace(split, **counted)
 
 
-def load_models(options: argparse.Namespace, split: Split) -> dict[str, Any]:
+def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:
     """Return the recommenders of --model: the content of files, and baselines trained on the training part."""
     from ipseval.ranking.baselines import BASELINES
     from ipseval.utils.registry import look_up
 
-    models: dict[str, Any] = {}
+    models: dict[str, object] = {}
     for entry in options.model or list(BASELINES):
         name, equals, path = entry.partition("=")
         if not name or (equals and not path):
@@ -177,7 +191,7 @@ def load_models(options: argparse.Namespace, split: Split) -> dict[str, Any]:
     return models
 
 
-def _load_scores(entry: str, options: argparse.Namespace) -> Any:
+def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray:
     """Return the scores or recommendation lists of a file."""
     from ipseval.data.reading import read_lists
     from ipseval.utils.artefacts import ARRAYS, read_array
@@ -198,7 +212,9 @@ def _load_scores(entry: str, options: argparse.Namespace) -> Any:
             raise ProblemsError(error.source, error.problems, "ipseval.Lists") from None
 
 
-def build_propensity(options: argparse.Namespace, log: Any, exposures: Any = None) -> Any:
+def build_propensity(
+    options: argparse.Namespace, log: HasIds, exposures: ImpressionLog | None = None
+) -> PropensityModel | None:
     """Return the propensity model that the options name, or None; random exposure gets the ids of `log`."""
     from ipseval.propensity import PowerLawPropensity
 
@@ -233,7 +249,7 @@ def build_propensity(options: argparse.Namespace, log: Any, exposures: Any = Non
     )
 
 
-def _parse_propensity(options: argparse.Namespace, exposures: Any) -> Any:
+def _parse_propensity(options: argparse.Namespace, exposures: ImpressionLog | None) -> PropensityModel:
     """Return the model of the label, or of the table, in --propensity."""
     from ipseval.propensity import PROPENSITIES, KnownPropensity, parse_propensity
 
@@ -257,7 +273,7 @@ def _parse_propensity(options: argparse.Namespace, exposures: Any) -> Any:
     return replace(model, log=exposures, examination=fit_examination(options, exposures))  # type: ignore[type-var]  # a dataclass
 
 
-def fit_examination(options: argparse.Namespace, exposures: Any) -> Any:
+def fit_examination(options: argparse.Namespace, exposures: ImpressionLog) -> Any:
     """Return the examination of positions fitted to the impressions, and None without --examination."""
     from ipseval.propensity import ExaminationModel
 
@@ -276,9 +292,11 @@ def load_correction_data(options: argparse.Namespace, split: Split) -> dict[str,
     }
 
 
-def parse_reference_values(options: argparse.Namespace) -> dict[Any, dict[str, tuple[float, float]]] | None:
+def parse_reference_values(
+    options: argparse.Namespace,
+) -> dict[object, dict[str, tuple[float, float]]] | None:
     """Return value and standard error by recommender, or pair of recommenders, and metric; None without any."""
-    values: dict[Any, dict[str, tuple[float, float]]] = {}
+    values: dict[object, dict[str, tuple[float, float]]] = {}
     for entry in options.reference_values:
         match = re.fullmatch(r"(.+):([^:=]+)=(.+?)(?:±|\+/?-)(.+)", entry)
         try:
@@ -289,14 +307,14 @@ def parse_reference_values(options: argparse.Namespace) -> dict[Any, dict[str, t
                 f"--reference-values must be NAME:METRIC=VALUE+-ERROR; got {entry!r}. Write it as in "
                 "old:recall@10=0.081+-0.006."
             ) from None
-        subject: Any = name
+        subject: str | tuple[str, ...] = name
         if options.source == "ab-ratio":
             subject = tuple(name.split("/"))
         values.setdefault(subject, {})[metric] = estimate
     return values or None
 
 
-def load_random_exposure(options: argparse.Namespace, ids: Any) -> Any:
+def load_random_exposure(options: argparse.Namespace, ids: HasIds) -> RandomExposure | None:
     """Return the random exposure of --random-exposure in the ids of a log or split, or None."""
     from ipseval.data.random_exposure import RandomExposure
 
@@ -338,11 +356,11 @@ def load_universe(options: argparse.Namespace) -> dict[str, Any]:
     return universe
 
 
-def load_groups(options: argparse.Namespace) -> list[Any]:
+def load_groups(options: argparse.Namespace) -> list[object]:
     """Return the groupings of --by: labels, and tables of attributes."""
     from ipseval.evaluation.segments.built_in_groups import BUILT_IN
 
-    groupings: list[Any] = []
+    groupings: list[object] = []
     for entry in options.by:
         if entry.split(":")[0] in BUILT_IN:
             groupings.append(entry)
@@ -351,7 +369,11 @@ def load_groups(options: argparse.Namespace) -> list[Any]:
         if not Path(path).suffix:
             raise InputError(f"--by takes {', '.join(BUILT_IN)}, or FILE[:column]; got {entry!r}.")
         table = load_table(path, {"user": options.user, "item": options.item})
-        ids = [name for name in ("user", "item") if name in table.columns]
+        ids = []
+        for name in ("user", "item"):
+            if name in table.columns:
+                ids.append(name)
+
         if column and column not in table.columns:
             raise InputError(f"{path} has no column {column!r}; it has {', '.join(map(str, table.columns))}.")
         if column:

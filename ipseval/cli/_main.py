@@ -153,7 +153,7 @@ class _HelpAll(argparse.Action):
 class Parser(argparse.ArgumentParser):
     """Parser with errors on one line, and with a help that fits a screen."""
 
-    def print_help(self, file: Any = None) -> None:
+    def print_help(self, file: object = None) -> None:
         """Print the help, or the most used options if all of them do not fit a screen."""
         text = self.format_help()
         if text.count("\n") > SCREEN:
@@ -166,12 +166,17 @@ class Parser(argparse.ArgumentParser):
         formatter.add_usage("%(prog)s [options] [LOG]", self._actions, [])
         formatter.add_text(self.description)
         formatter.start_section("most used options")
-        formatter.add_arguments([action for action in self._actions if COMMON & set(action.option_strings)])
+        common_actions = []
+        for action in self._actions:
+            if COMMON & set(action.option_strings):
+                common_actions.append(action)
+
+        formatter.add_arguments(common_actions)
         formatter.end_section()
         note = f"`{self.prog} --help-all` lists all {len(self._actions)} options."
         return f"{formatter.format_help()}\n{note}\n"
 
-    def _print_message(self, message: str, file: Any = None) -> None:
+    def _print_message(self, message: str, file: object = None) -> None:
         """Write a message; argparse itself ignores a standard output that cannot be written."""
         if file is None or file is sys.stderr:
             write_error(message.rstrip("\n"))

@@ -67,7 +67,11 @@ def number_type(*words: str) -> Any:
 
 def parse_integers(text: str) -> list[int]:
     """Return the integers of a comma-separated list."""
-    return [integer_type(1)(part.strip()) for part in text.split(",")]
+    values: list[int] = []
+    for part in text.split(","):
+        values.append(integer_type(1)(part.strip()))
+
+    return values
 
 
 def add_choice(group: Any, name: str, choices: Sequence[str], words: str = "") -> None:

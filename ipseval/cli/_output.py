@@ -21,7 +21,7 @@ def _to_json(result: Any) -> str:
     return str(result.frame.to_json(orient="records", indent=1))
 
 
-def _to_text(result: Any) -> str:
+def _to_text(result: object) -> str:
     """Return the printed report with options of the command line."""
     from ipseval.reporting.results import Reported, render_for_shell
 
@@ -51,7 +51,12 @@ def _render(result: Any, more: Sequence[Any], form: str) -> str:
 
 def _list_files(options: argparse.Namespace) -> list[str]:
     """Return the files of --out, without standard output."""
-    return [path for path in options.out if path != "-"]
+    paths: list[str] = []
+    for path in options.out:
+        if path != "-":
+            paths.append(path)
+
+    return paths
 
 
 def check_out(options: argparse.Namespace) -> None:
@@ -133,7 +138,7 @@ def print_message(text: str) -> None:
 
 
 def show_warning(
-    options: argparse.Namespace, message: Warning | str, category: type[Warning], *_: Any, **__: Any
+    options: argparse.Namespace, message: Warning | str, category: type[Warning], *_: object, **__: object
 ) -> None:
     """Print a warning as one line, with options of the command line."""
     if not getattr(options, "quiet", False):

@@ -202,7 +202,11 @@ class RanksWithExposure:
         is_selected = is_member(pair_keys, keys)
         if is_selected.all():
             return dict(self.ranks)
-        return {name: ranked.select(is_selected) for name, ranked in self.ranks.items()}
+        selected_ranks: dict[str, RankedPositives] = {}
+        for name, ranked in self.ranks.items():
+            selected_ranks[name] = ranked.select(is_selected)
+
+        return selected_ranks
 
 
 @public_function
@@ -259,7 +263,10 @@ def rank_with_exposure(
 
 def _rank_models(models: Mapping[str, Any], split: Split, **options: Any) -> dict[str, RankedPositives]:
     """Return the ranks of the test positives by every recommender."""
-    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+    ranks = {}
+    for name, model in models.items():
+        ranks[name] = rank_positives(model, split, name=name, **options)
+
     check_same_positives(ranks)
     return ranks
 
@@ -275,9 +282,15 @@ def _without_exposure(ranks: dict[str, RankedPositives], test_keys: IntArray) ->
 def _resolve_lists(ranks: RanksWithExposure, missing_lists: Missing, depth: int) -> RanksWithExposure:
     """Return the ranks with users without a list resolved, and lists padded to `depth`."""
     complete_ranks = resolve_missing(ranks.ranks, missing_lists, depth)
-    ranked = next(iter(complete_ranks.values()))
-    n_left_out = 0 if ranked.left_out is None else int(ranked.left_out.sum())
-    list_counts = {name: ranked.list_counts(depth) for name, ranked in complete_ranks.items()}
+    left_out = next(iter(complete_ranks.values())).left_out
+    n_left_out = 0
+    if left_out is not None:
+        n_left_out = int(left_out.sum())
+
+    list_counts = {}
+    for name, ranked in complete_ranks.items():
+        list_counts[name] = ranked.list_counts(depth)
+
     check_lists(list_counts, missing_lists, n_left_out)
     return replace(ranks, ranks=complete_ranks)
 
@@ -303,14 +316,20 @@ def _ranks_of_evaluation(
     if not evaluation.ranks:
         raise InputError("models must be an Evaluation that has its ranks; got one without. Pass the models.")
     check_evaluated_pairs(evaluation.ranks, split)
-    complete_ranks = {name: ranked.padded(depth) for name, ranked in evaluation.ranks.items()}
+    complete_ranks = {}
+    for name, ranked in evaluation.ranks.items():
+        complete_ranks[name] = ranked.padded(depth)
+
     _warn_about_short_lists(complete_ranks, depth)
     return _without_exposure(complete_ranks, split.test.pair_key)
 
 
 def _warn_about_short_lists(ranks: Mapping[str, RankedPositives], depth: int) -> None:
     """Warn where all lists are shorter than the largest cutoff; `evaluate` has warned of missing lists."""
-    list_counts = {name: ranked.list_counts(depth) for name, ranked in ranks.items()}
+    list_counts = {}
+    for name, ranked in ranks.items():
+        list_counts[name] = ranked.list_counts(depth)
+
     for counts in list_counts.values():
         counts[0] = 0
     check_lists(list_counts, "zero", 0)

@@ -77,7 +77,11 @@ def find_tied_first(order: MetricOrder) -> tuple[str, ...]:
 
 def least_probability_better(order: MetricOrder, model: str) -> float:
     """Return the smallest probability to be better than another recommender; NaN for a single recommender."""
-    references = [reference for reference in order.models if reference != model]
+    references = []
+    for reference in order.models:
+        if reference != model:
+            references.append(reference)
+
     probabilities = [order.probability_better(model, reference) for reference in references]
     return min(probabilities, default=float("nan"))
 

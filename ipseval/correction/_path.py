@@ -147,7 +147,12 @@ class CorrectionPath:
     @property
     def cells(self) -> list[tuple[str, str]]:
         """(recommender, metric label) of each cell."""
-        return [(model, metric.label) for metric in self.metrics for model in self.models]
+        cell_keys: list[tuple[str, str]] = []
+        for metric in self.metrics:
+            for model in self.models:
+                cell_keys.append((model, metric.label))
+
+        return cell_keys
 
     def half_hit(self, n_positives: float) -> FloatArray:
         """Return the covariance that half a hit more among `n_positives` adds, (n_cells, n_cells)."""
@@ -254,7 +259,11 @@ def compute_path_with_odds(
 
 def check_averages(metrics: list[Metric]) -> list[Metric]:
     """Return the metrics, or raise `InputError` unless all of them are averages over relevant items."""
-    labels = [metric.label for metric in metrics if metric.kind != "mean"]
+    labels = []
+    for metric in metrics:
+        if metric.kind != "mean":
+            labels.append(metric.label)
+
     if labels:
         raise InputError(f"{', '.join(labels)} {NO_AVERAGE}")
     return metrics

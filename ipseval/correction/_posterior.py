@@ -484,7 +484,10 @@ def _compute_profile_covariance(path: CorrectionPath, prior: CorrectionPrior) ->
 
     The share moves each kind of metrics along the difference of the paths by pairs and by items.
     """
-    values = {basis: path.value[_reference_position(number)] for number, basis in enumerate(path.bases)}
+    values = {}
+    for number, basis in enumerate(path.bases):
+        values[basis] = path.value[_reference_position(number)]
+
     difference = values[PAIRS] - values.get(ITEMS, values[PAIRS])
     shift = prior.own_personal * difference
     whole_shift = path.whole * shift

@@ -135,7 +135,7 @@ def _parse_arm(arm: Any, source: Source) -> tuple[str, str]:
     return arm[0], arm[1]
 
 
-def _parse_value(name: str, pair: Any, source: Source) -> tuple[float, float]:
+def _parse_value(name: str, pair: object, source: Source) -> tuple[float, float]:
     """Return a value and its standard error."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise InputError(f"{name} must be (value, standard error); got {pair!r:.80}. Pass two numbers.")

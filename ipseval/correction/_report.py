@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -90,7 +89,12 @@ class CorrectionReport:
     def estimators(self) -> list[str]:
         """Labels of the estimators, in the order of the columns."""
         present = set(self.frame["estimator"])
-        return [label for label in HEADERS if label in present]
+        labels: list[str] = []
+        for label in HEADERS:
+            if label in present:
+                labels.append(label)
+
+        return labels
 
 
 def correction_tables(report: CorrectionReport, *, digits: int, page: bool = False) -> Tables:
@@ -322,11 +326,12 @@ def _data_sentences(report: CorrectionReport) -> list[str]:
             f"Items in exploration slots follow popularity with exponent {slope:.2f}; the exponent of random "
             f"slots is 0 ± {error:.2f}."
         )
-    lines += [_reference_sentence(row) for row in report.reference_values.to_dict("records")]
+    for row in report.reference_values.to_dict("records"):
+        lines.append(_reference_sentence(row))
     return lines
 
 
-def _reference_sentence(row: Mapping[Any, Any]) -> str:
+def _reference_sentence(row: Mapping[object, object]) -> str:
     """Return a sentence that compares a reference value with its expectation from all other data."""
     model = row["model"]
     if row["reference"]:
@@ -356,10 +361,12 @@ def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> 
     rows = report.frame[report.frame["metric"] == order.metric]
     half_widths = (rows["ci_high"] - rows["ci_low"]) / 2
     places = max(digits + 1, decimals(half_widths.tolist(), 1))
-    columns = [
-        _estimate_cells(rows[rows["estimator"] == label].set_index("model"), order, label, places)
-        for label in report.estimators
-    ]
+    columns = []
+    for label in report.estimators:
+        columns.append(
+            _estimate_cells(rows[rows["estimator"] == label].set_index("model"), order, label, places)
+        )
+
     header = ["recommender", *(HEADERS[label] for label in report.estimators)]
     if len(order.models) > 1:
         columns.append(_probability_cells(order))

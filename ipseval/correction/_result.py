@@ -411,6 +411,6 @@ class Correction(Result):
         return axes
 
 
-def _records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
+def _records(frame: pd.DataFrame) -> list[dict[object, object]]:
     """Return the rows of a frame as dictionaries, with None for NaN."""
     return frame.astype(object).where(frame.notna(), None).to_dict(orient="records")

@@ -125,7 +125,11 @@ def _merge_repeated_impressions(columns: Columns, duplicates: str, audit: Audit)
     # Without a time or a slate, two equal rows may be two impressions, so that nothing is merged.
     if "query" not in columns and "timestamp" not in columns:
         return columns
-    key_names = [name for name in KEY_COLUMNS if name in columns]
+    key_names = []
+    for name in KEY_COLUMNS:
+        if name in columns:
+            key_names.append(name)
+
     keys = pd.DataFrame({name: columns[name] for name in key_names})
     is_repeat = keys.duplicated().to_numpy()
     if not is_repeat.any():

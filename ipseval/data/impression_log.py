@@ -219,7 +219,12 @@ class ImpressionLog(Log):
         raise_impression_problems(audit.problems)
         assign(self, position=columns.get("position"))
         check_type("counted", self.counted, tuple)
-        freeze(self, *(entry.name for entry in fields(self) if entry.name != "counted"))
+        field_names = []
+        for entry in fields(self):
+            if entry.name != "counted":
+                field_names.append(entry.name)
+
+        freeze(self, *field_names)
 
     def __repr__(self) -> str:
         n_impressions = format_count(len(self), "impression")

@@ -461,8 +461,14 @@ def read_columns(
         End of the error for an empty frame.
     """
     column_names = _check_column_names(names)
-    id_names = [name for role, name in column_names.items() if role in ID_ROLES]
-    other_names = [name for role, name in column_names.items() if role not in ID_ROLES]
+    id_names = []
+    other_names = []
+    for role, name in column_names.items():
+        if role in ID_ROLES:
+            id_names.append(name)
+        else:
+            other_names.append(name)
+
     ids, values = extract_log_columns(frame, id_names, other_names)
     if not len(ids[column_names["user"]]):
         raise InputError(f"the frame has no rows; {advice}")

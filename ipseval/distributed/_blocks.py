@@ -74,7 +74,10 @@ def unpack_blocks(packed_blocks: Iterable[bytes]) -> pd.DataFrame | ListArrays:
     if not blocks:
         return pd.DataFrame({"user": [], "item": []})
     names = list(blocks[0][0])
-    columns = {name: _join_column(blocks, name) for name in names}
+    columns = {}
+    for name in names:
+        columns[name] = _join_column(blocks, name)
+
     if "size" in columns:
         return ListArrays(**columns)
     return pd.DataFrame(columns, copy=False)
@@ -82,15 +85,24 @@ def unpack_blocks(packed_blocks: Iterable[bytes]) -> pd.DataFrame | ListArrays:
 
 def _join_column(blocks: list[Block], name: str) -> AnyArray:
     """Return one column of all blocks, with the type that it had before it was packed."""
-    arrays = [columns[name] for _, columns in blocks if columns[name].size]
-    types = [block_types[name] for block_types, columns in blocks if columns[name].size]
+    arrays = []
+    types = []
+    for block_types, columns in blocks:
+        if columns[name].size:
+            arrays.append(columns[name])
+            types.append(block_types[name])
+
     if not arrays:
         first_types, first_columns = blocks[0]
         arrays = [first_columns[name]]
         types = [first_types[name]]
     if all(column_type == types[0] for column_type in types):
         return np.concatenate(arrays, dtype=types[0])
-    return np.concatenate([array.astype(dtype) for array, dtype in zip(arrays, types, strict=True)])
+    converted_arrays = []
+    for array, dtype in zip(arrays, types, strict=True):
+        converted_arrays.append(array.astype(dtype))
+
+    return np.concatenate(converted_arrays)
 
 
 def _shrink_type(column: AnyArray) -> AnyArray:

@@ -113,7 +113,10 @@ def evaluate_dask(
     shared = delayed((plan, factors, list(models)))
     reduce = delayed(_reduce, pure=True)
     merge = delayed(merge_optional, pure=True)
-    reductions = [reduce(partition, list(frames), shared) for partition in partitions]
+    reductions = []
+    for partition in partitions:
+        reductions.append(reduce(partition, list(frames), shared))
+
     while len(reductions) > 1:
         pairs = zip_longest(reductions[::2], reductions[1::2])
         reductions = [merge(first, second) for first, second in pairs]
@@ -142,8 +145,15 @@ def _align_partitions(frames: dict[str, DaskFrame]) -> list[list[Delayed]]:
     sizes = {name: frame.npartitions for name, frame in frames.items()}
     if len(set(sizes.values())) > 1:
         raise InputError(f"partitioned=True needs the same number of partitions in every frame; got {sizes}.")
-    columns = [frame.to_delayed() for frame in frames.values()]
-    return [list(parts) for parts in zip(*columns, strict=True)]
+    columns = []
+    for frame in frames.values():
+        columns.append(frame.to_delayed())
+
+    frames_by_partition: list[list[Delayed]] = []
+    for parts in zip(*columns, strict=True):
+        frames_by_partition.append(list(parts))
+
+    return frames_by_partition
 
 
 def _shuffle_by_user(frames: dict[str, DaskFrame], n_partitions: int) -> list[Delayed]:
@@ -152,7 +162,10 @@ def _shuffle_by_user(frames: dict[str, DaskFrame], n_partitions: int) -> list[De
     from dask import config
     from dask.delayed import delayed
 
-    user_types = {name: str(frame["user"].dtype) for name, frame in frames.items()}
+    user_types = {}
+    for name, frame in frames.items():
+        user_types[name] = str(frame["user"].dtype)
+
     if len(set(user_types.values())) > 1:
         raise InputError(
             f"the user ids have different types in different frames: {user_types}; convert them."
@@ -162,7 +175,11 @@ def _shuffle_by_user(frames: dict[str, DaskFrame], n_partitions: int) -> list[De
     for number, frame in enumerate(frames.values()):
         for place, partition in enumerate(frame.to_delayed()):
             blocks.append(pack(partition, frame._meta["user"].dtype, (number, place), n_partitions))
-    meta = pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in BLOCK_COLUMNS.items()})
+    empty_columns = {}
+    for name, dtype in BLOCK_COLUMNS.items():
+        empty_columns[name] = pd.Series(dtype=dtype)
+
+    meta = pd.DataFrame(empty_columns)
     from_delayed: Any = dd.from_delayed  # it has no types
     with config.set({"dataframe.convert-string": False}):  # blocks are bytes
         block_frame = from_delayed(blocks, meta=meta, verify_meta=False)
@@ -205,5 +222,11 @@ def _reduce(
         rows = _unpack_frames(partition, frames)
     else:
         rows = dict(zip(frames, partition, strict=True))
-    models = {name: factors[name] if name in factors else rows[f"model {name}"] for name in names}
+    models: dict[str, pd.DataFrame | ListArrays | Factors] = {}
+    for name in names:
+        if name in factors:
+            models[name] = factors[name]
+        else:
+            models[name] = rows[f"model {name}"]
+
     return reduce_partition(rows["train"], rows["test"], models, plan)

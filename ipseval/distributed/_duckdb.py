@@ -103,7 +103,10 @@ def evaluate_duckdb(
         item_ids, popularity = build_catalogue(item_counts, items)
         plan = make_plan(item_ids, popularity, count_users, **options)
         lists, factors = split_models(models, plan.users, len(item_ids))
-        list_tables = {name: _Table(connection, name, files, lists=True) for name, files in lists.items()}
+        list_tables = {}
+        for name, files in lists.items():
+            list_tables[name] = _Table(connection, name, files, lists=True)
+
         n_parts = _partition_tables(
             [train_table, test_table, *list_tables.values()], n_partitions, Path(folder)
         )
@@ -150,7 +153,10 @@ class _Table:
             count = self._connection.execute(f"SELECT count(*) FROM {self.source}").fetchall()  # nosec B608
         except duckdb.Error as error:
             raise InputError(f"{self.name}: the Parquet files cannot be read ({error}).") from None
-        types = {column: str(column_type) for column, column_type, *_ in described}
+        types = {}
+        for column, column_type, *_ in described:
+            types[column] = str(column_type)
+
         return types, count[0][0]
 
     def _select_columns(self, types: dict[str, str], lists: bool) -> list[str]:

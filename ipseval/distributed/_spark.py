@@ -121,12 +121,19 @@ def _count_ids(column: str, frames: list[SparkFrame]) -> pd.DataFrame:
     names = ("trained", "tested")
     marked_frames = []
     for number, frame in enumerate(frames):
-        marks = [functions.lit(int(position == number)).alias(name) for position, name in enumerate(names)]
+        marks = []
+        for position, name in enumerate(names):
+            marks.append(functions.lit(int(position == number)).alias(name))
+
         marked_frames.append(frame.select(column, *marks))
     rows = marked_frames[0]
     for frame in marked_frames[1:]:
         rows = rows.unionByName(frame)
-    sums = rows.groupBy(column).agg(*(functions.sum(name).alias(name) for name in names))
+    sum_columns = []
+    for name in names:
+        sum_columns.append(functions.sum(name).alias(name))
+
+    sums = rows.groupBy(column).agg(*sum_columns)
     counts: pd.DataFrame = sums.toPandas().dropna().set_index(column)
     return counts
 
@@ -224,8 +231,12 @@ def _make_block_batch(
         items = compute.list_flatten(table["items"]).to_pandas().to_numpy()
         rows = ListArrays(column("user"), size, items)
     else:
-        names = [name for name in table.column_names if name != "number"]
-        rows = pd.DataFrame({name: column(name) for name in names}, copy=False)
+        row_columns = {}
+        for name in table.column_names:
+            if name != "number":
+                row_columns[name] = column(name)
+
+        rows = pd.DataFrame(row_columns, copy=False)
     blocks = list(pack_blocks(rows, column("number"), n_partitions))
     numbers, user_rows, packed = zip(*blocks, strict=True)
     fields = {
@@ -240,7 +251,11 @@ def _make_block_batch(
 
 def _reduce_batches(batches: Batches, shared: Broadcast) -> Batches:
     """Yield the result of one partition; nothing where Spark sends no rows, so no users to count."""
-    filled_batches = [batch for batch in batches if batch.num_rows]
+    filled_batches = []
+    for batch in batches:
+        if batch.num_rows:
+            filled_batches.append(batch)
+
     if filled_batches:
         yield _make_result(filled_batches, *pickle.loads(shared.value))  # nosec B301
 

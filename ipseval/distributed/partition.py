@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -52,7 +52,7 @@ def add_rows(counts: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(counts).groupby(level=0, sort=False).sum()
 
 
-def build_catalogue(counts: pd.DataFrame, items: Any | None) -> tuple[AnyArray, IntArray]:
+def build_catalogue(counts: pd.DataFrame, items: object) -> tuple[AnyArray, IntArray]:
     """Return the ids of all items, and the training rows of each, from counts of rows."""
     ids = sort_ids(counts.index.to_numpy()) if items is None else to_id_array(items, "items")
     trained = counts.loc[counts["trained"] > 0, "trained"]
@@ -74,7 +74,7 @@ class PlannedGroups:
     @classmethod
     def from_request(
         cls,
-        by: Any,
+        by: object,
         items: AnyArray,
         popularity: IntArray,
         users: AnyArray | None,
@@ -167,8 +167,15 @@ def reduce_partition(
 
     frames = [train_rows, test_rows]
     if plan.users is not None:  # users with lists alone belong to the population
-        frames += [model for model in resolved_models.values() if isinstance(model, Rows)]
-    users_by_frame = [frame.users for frame in frames if len(frame)]
+        for resolved_model in resolved_models.values():
+            if isinstance(resolved_model, Rows):
+                frames.append(resolved_model)
+
+    users_by_frame = []
+    for frame in frames:
+        if len(frame):
+            users_by_frame.append(frame.users)
+
     if not users_by_frame:
         return None
     users = np.unique(np.concatenate(users_by_frame))

@@ -56,7 +56,7 @@ class PartitionOptions(CommonOptions, total=False):
     by: Any
 
 
-def progress_bar(parts: Any, progress: bool | None, total: int | None = None) -> Any:
+def progress_bar(parts: Iterable[object], progress: bool | None, total: int | None = None) -> Any:
     """Return the parts with a progress bar; progress None: only on a terminal."""
     is_disabled = None if progress is None else not progress
     return quiet_tqdm()(parts, desc="evaluating", unit="part", delay=DELAY, disable=is_disabled, total=total)
@@ -67,13 +67,13 @@ def make_plan(
     popularity: IntArray,
     count_users: Callable[[], pd.DataFrame],
     *,
-    users: Any | None = None,
-    propensity: Any = None,
+    users: object = None,
+    propensity: object = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     per_user: bool = False,
     seen: Seen = "exclude",
-    by: Any = None,
+    by: object = None,
     **options: Unpack[CommonOptions],
 ) -> Plan:
     """Return the plan, with the propensity fitted to the counts of all training interactions.
@@ -104,16 +104,24 @@ def make_plan(
 
 def _check_separable(estimators: Iterable[Estimator]) -> None:
     """Raise `InputError` for estimators that cannot be computed user by user."""
-    inseparable = [estimator.label for estimator in estimators if not estimator.separable]
+    inseparable = []
+    for estimator in estimators:
+        if not estimator.separable:
+            inseparable.append(estimator.label)
+
     if inseparable:
-        separable = [label for label in ESTIMATORS if ESTIMATORS[label].separable]
+        separable = []
+        for label in ESTIMATORS:
+            if ESTIMATORS[label].separable:
+                separable.append(label)
+
         raise InputError(
             f"{', '.join(inseparable)} read all users at once and cannot be computed in partitions; "
             f"use {', '.join(separable)}."
         )
 
 
-def finish_evaluation(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan) -> Evaluation:
+def finish_evaluation(parts: list[Reduction | None], models: Mapping[str, object], plan: Plan) -> Evaluation:
     """Return the evaluation of all partitions, with the users of the population that have no row in any."""
     reduction = merge_reductions(parts)
     if reduction is None:
@@ -130,11 +138,14 @@ def finish_evaluation(parts: list[Reduction | None], models: Mapping[str, Any], 
     if user_ids is None:
         user_ids = np.zeros(0, dtype=np.int64)
     evaluation = build_evaluation(reduction, plan.request, user_ids)
-    segments = {sums.groups.name: build_evaluation_segments(evaluation, sums) for sums in reduction.segments}
+    segments = {}
+    for sums in reduction.segments:
+        segments[sums.groups.name] = build_evaluation_segments(evaluation, sums)
+
     return replace(evaluation, segments=segments)
 
 
-def _reduce_absent_users(users: AnyArray, models: Mapping[str, Any], plan: Plan) -> Reduction:
+def _reduce_absent_users(users: AnyArray, models: Mapping[str, object], plan: Plan) -> Reduction:
     """Return the sums of users without a row in any frame."""
     no_rows = Rows(pd.DataFrame({"user": [], "item": []}), plan.catalogue)
     empty_models: dict[str, Model] = {}
@@ -143,10 +154,10 @@ def _reduce_absent_users(users: AnyArray, models: Mapping[str, Any], plan: Plan)
     return reduce_users(users, no_rows, no_rows, empty_models, plan)
 
 
-def _fit_propensity(propensity: Any, popularity: IntArray) -> Propensity | None:
+def _fit_propensity(propensity: object, popularity: IntArray) -> Propensity | None:
     """Return a propensity per item, fitted to the popularity where a model is given."""
 
-    def fit_to_counts(model: Any) -> Propensity:
+    def fit_to_counts(model: object) -> Propensity:
         error = PropensityError(
             f"{type(model).__name__} cannot be fitted to item counts alone; fit it first and pass the "
             "Propensity."

@@ -234,7 +234,10 @@ def rank_sorted(lists: Pairs, split: Split, targets: HeldOutPositives) -> Ranked
     list_length[user[np.cumsum(lists.size) - lists.size]] = lists.size
     longest = int(list_length.max())
     n_above = np.where(is_listed, lists.rank[position], longest)
-    fields: dict[str, Any] = {"list_length": list_length, "counted": (Count(ENTRIES_READ, list_keys.size),)}
+    fields: dict[str, object] = {
+        "list_length": list_length,
+        "counted": (Count(ENTRIES_READ, list_keys.size),),
+    }
     has_all_candidates = (list_length >= targets.candidates_by_user)[targets.user].all()
     if not has_all_candidates:
         fields["max_rank"] = longest

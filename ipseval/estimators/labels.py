@@ -27,7 +27,7 @@ ALIASES = {"naive": AOA, "ipw": IPS, "hajek": SNIPS_POOLED, "snipw": SNIPS_POOLE
 _LABEL = re.compile(r"(?P<name>[^()]*)(?:\((?P<parameter>[^()]*)\))?")
 
 
-def _check_estimator(name: str, entry: Any) -> Estimator:
+def _check_estimator(name: str, entry: object) -> Estimator:
     """Return the estimator of a registry entry, which may be its class; raise for a wrong name or type."""
     estimator = entry
     if isinstance(entry, type) and issubclass(entry, Estimator):
@@ -135,7 +135,11 @@ def display_name(label: str) -> str:
 def display_names(labels: Sequence[str]) -> dict[str, str]:
     """Return label -> name of several estimators; snips-global is "SNIPS global" among several SNIPS."""
     names = {label: display_name(label) for label in labels}
-    variants = [label for label in labels if label.startswith(SNIPS)]
+    variants = []
+    for label in labels:
+        if label.startswith(SNIPS):
+            variants.append(label)
+
     if SNIPS_GLOBAL in names and len(variants) > 1:
         names[SNIPS_GLOBAL] = "SNIPS global"
     return names

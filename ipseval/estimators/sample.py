@@ -178,7 +178,11 @@ class Sample:
 
 def check_sampled_lists(per: str, metrics: Sequence[Metric]) -> None:
     """Raise `InputError` for metrics of lists if each positive has separately drawn competitors."""
-    list_metrics = [metric.label for metric in metrics if not metric.reads_one_rank]
+    list_metrics = []
+    for metric in metrics:
+        if not metric.reads_one_rank:
+            list_metrics.append(metric.label)
+
     if per == "positive" and list_metrics:
         raise InputError(
             f"{', '.join(list_metrics)}: a metric of a list, but with per='positive' each positive is in a "

@@ -8,7 +8,6 @@ import platform
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -110,11 +109,15 @@ def collect_basis(
     metrics: Iterable[str],
     missing_lists: str | None,
     positives_hash: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return hashes of the data, options, and definitions of the metrics, which determine the quantity."""
     propensity_model = None
     if propensity is not None:
         propensity_model = propensity.model
+    metric_definitions = {}
+    for label in metrics:
+        metric_definitions[label] = _define_metric(label)
+
     return {
         "data": _hash_data(sample, positives_hash),
         "options": {
@@ -124,7 +127,7 @@ def collect_basis(
             "propensity": propensity_model,
             "missing_lists": missing_lists,
         },
-        "metrics": {label: _define_metric(label) for label in metrics},
+        "metrics": metric_definitions,
     }
 
 
@@ -154,10 +157,14 @@ def hash_positives(sample: Sample) -> str:
     """Return the SHA-256 of the positives (user id, item id) and their numbers of candidates."""
     ranked = sample.ranked
     columns = (ranked.user_ids[ranked.user], ranked.item_ids[ranked.item], ranked.n_candidates)
-    return sha256(*(SEPARATOR.join(map(str, column)) for column in columns))
+    joined_columns = []
+    for column in columns:
+        joined_columns.append(SEPARATOR.join(map(str, column)))
+
+    return sha256(*joined_columns)
 
 
-def _define_metric(label: str) -> dict[str, Any] | None:
+def _define_metric(label: str) -> dict[str, object] | None:
     """Return the definition of a metric of ipseval; None for a custom metric."""
     try:
         metric = parse_metric(label)
@@ -232,9 +239,17 @@ def flag_warnings(
     """Return one sentence for every flag, with the metrics that it concerns where those are not all."""
     lines = []
     for label in estimators:
-        flag_by_metric = {metric: flag for (metric, estimator), flag in flags.items() if estimator == label}
+        flag_by_metric = {}
+        for (metric, estimator), flag in flags.items():
+            if estimator == label:
+                flag_by_metric[metric] = flag
+
         for text in dict.fromkeys(filter(None, flag_by_metric.values())):
-            metrics = [metric for metric, flag in flag_by_metric.items() if flag == text]
+            metrics = []
+            for metric, flag in flag_by_metric.items():
+                if flag == text:
+                    metrics.append(metric)
+
             subject = names.get(label, label)
             if len(metrics) < len(flag_by_metric):
                 subject += f" of {', '.join(metrics)}"

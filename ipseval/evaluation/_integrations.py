@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,9 @@ from ipseval.utils.compute import ComputeOptions
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
+if TYPE_CHECKING:
+    from mlflow.models import EvaluationResult
+
 __all__ = ["lenskit_metric", "recbole_metric", "rectools_metric"]
 
 MODEL = "model"  # name of the recommender where its library passes lists without one
@@ -47,6 +50,20 @@ class _RecboleData(Protocol):
     item_num: int
 
     def id2token(self, field: str, ids: IntArray) -> AnyArray: ...
+
+
+class _MlflowData(Protocol):
+    """A data set of MLflow with its targets and predictions, which are optional."""
+
+    features_data: pd.DataFrame
+    labels_data: pd.Series | None
+    predictions_data: Any
+
+
+class _MlflowModel(Protocol):
+    """A model that MLflow has loaded."""
+
+    def predict(self, rows: pd.DataFrame, /) -> Any: ...
 
 
 PairData: TypeAlias = "pd.DataFrame | Interactions | _ItemListCollection | None"
@@ -259,7 +276,7 @@ class HeldOutPairs:
     data: _RecboleData
 
     @classmethod
-    def from_loader(cls, loader: Any) -> HeldOutPairs:
+    def from_loader(cls, loader: object) -> HeldOutPairs:
         """Read the pairs of a loader that ranks all items; raise an error for one that samples items."""
         from recbole.data.dataloader import FullSortEvalDataLoader
 
@@ -392,11 +409,18 @@ class MlflowEvaluator:
     `train`, the `name` of the recommender and options of `evaluate`.
     """
 
-    def can_evaluate(self, *, model_type: str, evaluator_config: Any = None, **_: Any) -> bool:
+    def can_evaluate(self, *, model_type: str, evaluator_config: object = None, **_: object) -> bool:
         """Return whether models of this type are evaluated."""
         return model_type == "ranker"
 
-    def evaluate(self, *, dataset: Any, evaluator_config: Any, model: Any = None, **_: Any) -> Any:
+    def evaluate(
+        self,
+        *,
+        dataset: _MlflowData,
+        evaluator_config: Mapping[str, Any] | None,
+        model: _MlflowModel | None = None,
+        **_: object,
+    ) -> EvaluationResult:
         """Evaluate the recommender, log the evaluation to the active run and return the estimates."""
         import mlflow
         from mlflow.models import EvaluationResult
@@ -415,7 +439,7 @@ class MlflowEvaluator:
         return EvaluationResult(metric_names(evaluation.frame), {TABLE: table})
 
 
-def _predict_rows(dataset: Any, model: Any) -> Any:
+def _predict_rows(dataset: _MlflowData, model: _MlflowModel | None) -> Any:
     """Return the rows of a data set of MLflow with the scores of the model, or the lists that it returns."""
     rows = dataset.features_data
     predictions = dataset.predictions_data
@@ -428,7 +452,7 @@ def _predict_rows(dataset: Any, model: Any) -> Any:
     return _select_pair_columns(rows).assign(score=predictions)
 
 
-def _split_dataset(dataset: Any, train: Any, propensity: Any) -> Split:
+def _split_dataset(dataset: _MlflowData, train: PairData, propensity: object) -> Split:
     """Return a split with the rows with targets above 0 held out."""
     if dataset.labels_data is None:
         raise InputError(

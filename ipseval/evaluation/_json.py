@@ -52,7 +52,11 @@ TEST = ("p_value", "p_adjusted", "minimum_detectable_difference", "n_users_neede
 
 def hide_precision(frame: pd.DataFrame, flags: pd.Series[str]) -> pd.DataFrame:
     """Return a frame in which rows with a flag have no standard error, interval or test."""
-    columns = [name for name in (*PRECISION, *TEST) if name in frame]
+    columns = []
+    for name in (*PRECISION, *TEST):
+        if name in frame:
+            columns.append(name)
+
     result = frame.copy()
     result.loc[(flags != "").to_numpy(), columns] = np.nan
     return result
@@ -70,7 +74,11 @@ def evaluation_record(
     assert page is not None  # the record has the contents of a page
     tables = build_tables(content)
     settings = {name: record.get(name) for name in SETTINGS}
-    remarks = [remark for remark in tables.verdict if remark.name not in LEADING]
+    remarks = []
+    for remark in tables.verdict:
+        if remark.name not in LEADING:
+            remarks.append(remark)
+
     document = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -117,14 +125,16 @@ def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[str]:
 
 def _table_record(content: ReportContent, layout: TableLayout) -> JsonRecord:
     """Return the columns and rows of a printed table; the numbers are in "estimates"."""
-    columns = [
-        {
-            "estimator": label,
-            "name": content.column_names[label],
-            "unreliable": bool(content.flag(layout.metric, label)),
-        }
-        for label in layout.labels
-    ]
+    columns = []
+    for label in layout.labels:
+        columns.append(
+            {
+                "estimator": label,
+                "name": content.column_names[label],
+                "unreliable": bool(content.flag(layout.metric, label)),
+            }
+        )
+
     return {
         "metric": layout.metric,
         "estimand": layout.estimand,
@@ -191,10 +201,14 @@ def _to_records(frame: pd.DataFrame) -> list[JsonRecord]:
     return frame.to_dict(orient="records")  # type: ignore[return-value]  # column names are text
 
 
-def _to_plain(value: Any) -> Any:
+def _to_plain(value: object) -> Any:
     """Return a value of JSON types, with null for numbers that are not finite."""
     if isinstance(value, Mapping):
-        return {str(key): _to_plain(inner) for key, inner in value.items()}
+        plain_values = {}
+        for key, inner in value.items():
+            plain_values[str(key)] = _to_plain(inner)
+
+        return plain_values
     if isinstance(value, (list, tuple)):
         return [_to_plain(inner) for inner in value]
     if isinstance(value, np.ndarray):

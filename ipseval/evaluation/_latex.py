@@ -87,11 +87,19 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
         raise InputError(f"columns must be unique; got {', '.join(labels)}. Name each estimator once.")
     groups = {}
     for estimand, members in content.estimands.items():
-        group = [name for name in labels if name in members]
+        group = []
+        for name in labels:
+            if name in members:
+                group.append(name)
+
         if group:
             groups[estimand] = group
     if len(groups) > 1:
-        description = "; ".join(f"{', '.join(members)}: {estimand}" for estimand, members in groups.items())
+        group_texts = []
+        for estimand, group in groups.items():
+            group_texts.append(f"{', '.join(group)}: {estimand}")
+
+        description = "; ".join(group_texts)
         raise InputError(
             f"columns must have one estimand; got {description}. Write one table for each, with columns=."
         )
@@ -206,8 +214,13 @@ def _write_notes(
         lines.append("Bold: the highest estimate of each column and metric.")
     if any(np.isnan(estimate.value) for estimate in estimates):
         lines.append(f"{UNDEFINED}: undefined or suppressed.")
-    flags = {cell: flag for cell, flag in content.flags.items() if cell in columns}
-    lines += [f"{MARK} {latex(warning)}" for warning in flag_warnings(flags, tables[0].labels, content.names)]
+    flags = {}
+    for cell, flag in content.flags.items():
+        if cell in columns:
+            flags[cell] = flag
+
+    for warning in flag_warnings(flags, tables[0].labels, content.names):
+        lines.append(f"{MARK} {latex(warning)}")
     return lines
 
 

@@ -81,9 +81,13 @@ def compute_page_curves(
         # The propensity is not a power law, or a loaded file lacks the code of a custom metric or estimator.
         sweeps = []
     weights = group_weights_by_popularity(next(iter(samples.values())), definitions[1], propensity)
+    weight_lists = {}
+    for name, column in weights.items():
+        weight_lists[str(name)] = column.tolist()
+
     return PageCurves(
         sweeps=tuple(sweeps),
-        popularity={str(name): column.tolist() for name, column in weights.items()},
+        popularity=weight_lists,
     )
 
 
@@ -111,11 +115,15 @@ def _sweep_gamma(
         standard_errors=False,
     )
     estimates = swept.frame.groupby("model")["estimate"]
+    values_by_model = {}
+    for model in models:
+        values_by_model[model] = estimates.get_group(model).to_numpy()
+
     return GammaSweep(
         metric=metric.label,
         estimator=estimator.label,
         gamma=swept.gamma,
-        values={model: estimates.get_group(model).to_numpy() for model in models},
+        values=values_by_model,
         at=evaluation_gamma,
         swaps=_find_swaps(swept, models[0]),
     )

@@ -27,6 +27,10 @@ def build_page_sections(content: ReportContent) -> list[Part]:
     page = content.page
     assert page is not None  # only a page has them
     record = pd.DataFrame(list(page.record.items()), columns=["key", "value"])
+    definitions = []
+    for name, text in page.definitions.items():
+        definitions.append(Code(name, text))
+
     return [
         *build_differences(content, page),
         *build_sensitivity(content, page),
@@ -34,7 +38,7 @@ def build_page_sections(content: ReportContent) -> list[Part]:
         *_build_weights(content),
         *_build_data(content),
         Heading("Definitions and guarantees"),
-        *(Code(name, text) for name, text in page.definitions.items()),
+        *definitions,
         Heading("Provenance"),
         Table.of(record, "Versions, options and data", folded=True),
     ]
@@ -69,7 +73,11 @@ def _build_difference_table(content: ReportContent, page: PageContent, layout: T
         flag = content.flag(metric, label)
         rows = differences[differences["estimator"] == label].set_index("model").reindex(rivals)
         cells = rows.to_dict("index")
-        columns.append({model: build_difference_cell(cells[model], flag) for model in rivals})
+        row = {}
+        for model in rivals:
+            row[model] = build_difference_cell(cells[model], flag)
+
+        columns.append(row)
     return Table(
         tuple(header),
         build_rows(rivals, columns),
@@ -117,10 +125,14 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
         if n_drawn < n_models:
             caption.append(f"The highest {n_drawn} of {n_models} recommenders are drawn.")
         caption += _describe_swaps(sweep)
+        values_by_model = {}
+        for model, values in sweep.values.items():
+            values_by_model[model] = values.tolist()
+
         parts.append(
             curves(
                 sweep.gamma.tolist(),
-                {model: values.tolist() for model, values in sweep.values.items()},
+                values_by_model,
                 alt=f"{sweep.metric}, {name}, over γ, a line per recommender",
                 x_name="γ",
                 x_label="γ (−1: equal weights)",
@@ -159,7 +171,10 @@ def _build_popularity(content: ReportContent, page: PageContent) -> list[Part]:
     if frame.empty:
         return []
     measure = {"n*": "training interactions", "P": "propensity"}[str(frame["by"].iloc[0])]
-    by_estimator = {str(label): groups for label, groups in frame.groupby("estimator", sort=False)}
+    by_estimator = {}
+    for label, groups in frame.groupby("estimator", sort=False):
+        by_estimator[str(label)] = groups
+
     first = next(iter(by_estimator.values()))
     shares = [first["share"], *(groups["weight_share"] for groups in by_estimator.values())]
     rows = []

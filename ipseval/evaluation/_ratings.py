@@ -111,10 +111,14 @@ def evaluate_ratings(
         ranks[model] = RatedPairs.trusted(**{**vars(pairs), "error": errors})
     if estimators is None:
         estimators = _choose_default_estimators(propensity)
+    rating_metrics = []
+    for metric in as_list(metrics, "metrics"):
+        rating_metrics.append(resolve_rating_metric(metric))
+
     return evaluate_ranks(
         ranks,
         propensity=propensity,
-        metrics=[resolve_rating_metric(metric) for metric in as_list(metrics, "metrics")],
+        metrics=rating_metrics,
         estimators=estimators,
         confidence_level=confidence_level,
         low_ess=low_ess,
@@ -186,7 +190,7 @@ def _check_n_pairs(n_pairs: npt.ArrayLike | None, ratings: Interactions) -> Floa
     return user_counts
 
 
-def _compute_errors(predictions: Any, ratings: Interactions, name: str) -> FloatArray:
+def _compute_errors(predictions: object, ratings: Interactions, name: str) -> FloatArray:
     """Return predicted − rated, in the order of the ratings."""
     if isinstance(predictions, pd.DataFrame):
         predictions = _align_frame(predictions, ratings, name)

@@ -128,7 +128,7 @@ class SampledScores:
     n_test_items: int
 
 
-def sample_scores(model: Any, reader: RowReader) -> SampledScores | None:
+def sample_scores(model: object, reader: RowReader) -> SampledScores | None:
     """Return how a score matrix or factor model scores training items; None for other models."""
     if reader.users.size < 2:
         return None
@@ -172,7 +172,7 @@ def _compare_rows(
     return percentile, advantage, share_higher, float(means.std(axis=0).mean())
 
 
-def read_scores(model: Any, reader: RowReader) -> FloatArray | None:
+def read_scores(model: object, reader: RowReader) -> FloatArray | None:
     """Return the scores of the sampled users and items, (m, n); None for models that are not matrices."""
     scores = _select_scores(model, reader)
     if scores is None:
@@ -183,7 +183,7 @@ def read_scores(model: Any, reader: RowReader) -> FloatArray | None:
         return None
 
 
-def _select_scores(model: Any, reader: RowReader) -> AnyArray | None:
+def _select_scores(model: object, reader: RowReader) -> AnyArray | None:
     """Return the rows and columns of a score matrix, a frame or factors; None for other models."""
     shape = (reader.split.n_users, reader.split.n_items)
     users = reader.users

@@ -43,7 +43,7 @@ class _ComparedEvaluation(Protocol):
     def confidence_level(self) -> float: ...
 
     @property
-    def _record(self) -> dict[str, Any]: ...
+    def _record(self) -> dict[str, object]: ...
 
     @property
     def _hash(self) -> str | None: ...
@@ -97,11 +97,14 @@ class EvaluationDiff(Result):
         old_names = _match_models(new, old, models)
         frame = _compute_differences(new, old, old_names)
         old_models = set(old_names.values())
+        only_new = [model for model in new.models if model not in old_names]
+        only_old = [model for model in old.models if model not in old_models]
+
         return cls(
             frame=frame,
             changed=tabulate_changes(new._record, old._record),
-            only_new=tuple(model for model in new.models if model not in old_names),
-            only_old=tuple(model for model in old.models if model not in old_models),
+            only_new=tuple(only_new),
+            only_old=tuple(only_old),
             same_data=new._hash is not None and new._hash == old._hash,
             confidence_level=new.confidence_level,
         )
@@ -186,11 +189,22 @@ def _match_models(
 ) -> dict[str, str]:
     """Return name in `new` -> name in `old`; raise an error for unknown names, and for none in common."""
     if models is None:
-        old_names = {model: model for model in new.models if model in old.models}
+        old_names = {}
+        for model in new.models:
+            if model in old.models:
+                old_names[model] = model
+
     else:
         old_names = dict(models)
-    unknown = [model for model in old_names if model not in new.models]
-    unknown += [model for model in old_names.values() if model not in old.models]
+    unknown = []
+    for model in old_names:
+        if model not in new.models:
+            unknown.append(model)
+
+    for model in old_names.values():
+        if model not in old.models:
+            unknown.append(model)
+
     if old_names and not unknown:
         return old_names
     problem = "in common"
@@ -242,7 +256,7 @@ def _have_same_users(new: _ComparedEvaluation, old: _ComparedEvaluation) -> bool
 
 def compute_difference(
     new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return old, new and their difference, with its standard error, interval, p-value and note."""
     test = _test_difference(new, old, key, is_paired=is_paired, level=level)
     notes = [note for note in (new.trust, old.trust) if note]
@@ -252,7 +266,7 @@ def compute_difference(
 
 def _test_difference(
     new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the test columns: from the differences of the users, or as of independent samples."""
     if not is_paired:
         return _test_independent(new, old, level)
@@ -263,7 +277,7 @@ def _test_difference(
     return {name: row[name] for name in TEST_COLUMNS}
 
 
-def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, Any]:
+def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, object]:
     """Return the test columns from the standard errors of two independent estimates."""
     difference = new.value - old.value
     error = float(np.hypot(new.standard_error, old.standard_error))
@@ -275,7 +289,7 @@ def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, A
     return dict(zip(TEST_COLUMNS, values, strict=True))
 
 
-def tabulate_changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> pd.DataFrame:
+def tabulate_changes(new: Mapping[str, object], old: Mapping[str, object]) -> pd.DataFrame:
     """Return a table of the options that differ between two evaluations."""
     rows = []
     for name in dict.fromkeys([*old, *new]):
@@ -323,7 +337,10 @@ def _build_difference_table(metric: str, rows: pd.DataFrame, names: Mapping[str,
     """Return the table of one metric: old, new and difference by each estimator."""
     models = list(dict.fromkeys(rows["model"]))
     header = ["recommender"]
-    cells_by_model: dict[str, list[Cell]] = {model: [Cell(model)] for model in models}
+    cells_by_model: dict[str, list[Cell]] = {}
+    for model in models:
+        cells_by_model[model] = [Cell(model)]
+
     for estimator, estimator_rows in rows.groupby("estimator", sort=False):
         header += [f"{names[str(estimator)]}: old", "new", "difference"]
         for row in estimator_rows.to_dict("records"):

@@ -440,10 +440,10 @@ class Evaluation(Result):
             return {}, None
         propensity = PowerLawPropensity(gamma=0.0).fit(popularity=counts.popularity)
         ties = self.provenance.get("ties", "default")
-        samples = {
-            model: build_sample(ranked, propensity, None, ties, allow_empty=True)
-            for model, ranked in self.ranks.items()
-        }
+        samples = {}
+        for model, ranked in self.ranks.items():
+            samples[model] = build_sample(ranked, propensity, None, ties, allow_empty=True)
+
         if not all(len(sample.ranked) for sample in samples.values()):
             return samples, None
         return samples, propensity
@@ -577,8 +577,15 @@ class Evaluation(Result):
         """The differences from the first recommender of each table; p-values are adjusted over all pairs."""
         parts = []
         for layout in self._content().layouts:
-            columns = {(layout.metric, label) for label in layout.labels}
-            estimates = {key: estimate for key, estimate in self.estimates.items() if key[1:] in columns}
+            columns = set()
+            for label in layout.labels:
+                columns.add((layout.metric, label))
+
+            estimates = {}
+            for key, estimate in self.estimates.items():
+                if key[1:] in columns:
+                    estimates[key] = estimate
+
             first = layout.models[0]
             part = compare(
                 estimates, reference=first, correction=None, confidence_level=self.confidence_level
@@ -736,7 +743,7 @@ class Evaluation(Result):
             raise InputError(f"by= holds {len(groups)} groupings ({names}); ask for one at a time.")
         return segment_evaluation(self, groups[0])
 
-    def _groups(self, by: Any, counts: TrainingCounts | None) -> tuple[Groups, ...]:
+    def _groups(self, by: object, counts: TrainingCounts | None) -> tuple[Groups, ...]:
         """Return the groupings that `by` names."""
         ranked = self._first_sample.ranked
         return resolve_groups(by, ranked.unit_ids, ranked.item_ids, counts or self._training_counts)
@@ -851,11 +858,19 @@ class Evaluation(Result):
         differences = pd.DataFrame()
         if len(self.models) > 1:
             differences = self._differences_from_first
+        cards = {}
+        for metric in self.definitions[0]:
+            cards[metric.label] = card(metric)
+
+        record = {}
+        for name, value in self._record.items():
+            record[name] = str(value)
+
         return PageContent(
             differences=differences,
             curves=self._curves,
-            record={name: str(value) for name, value in self._record.items()},
-            definitions={metric.label: card(metric) for metric in self.definitions[0]},
+            record=record,
+            definitions=cards,
         )
 
     @cached_property

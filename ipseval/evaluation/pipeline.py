@@ -199,7 +199,10 @@ def _rank_and_evaluate(
     options: dict[str, Any] = {"compute": compute}
     if not is_catalogue(candidates):
         options["candidates"] = candidates
-    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+    ranks = {}
+    for name, model in models.items():
+        ranks[name] = rank_positives(model, split, name=name, **options)
+
     check_same_positives(ranks)
     return _reduce_and_finish(ranks, request, n_threads)
 
@@ -326,15 +329,20 @@ def _warn_about_excluded(size: SampleSize) -> None:
         )
 
 
+def _select_counts(reduction: Reduction, subject: str) -> list[Count]:
+    """Return the counts of exclusions of one recommender, or of the whole result."""
+    return [count for count in reduction.counted if count.subject == subject]
+
+
 def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     """Return the counts of each recommender, then the counts of all together."""
     size = reduction.extent
     counts: list[Count] = []
     for model in reduction.models:
-        counts += [count for count in reduction.counted if count.subject == model]
+        counts += _select_counts(reduction, model)
         lists = count_short_lists(reduction.given_counts[model], depth, size.unit_plural)
         counts += [count.about(model) for count in lists]
-    counts += [count for count in reduction.counted if count.subject == RESULT]
+    counts += _select_counts(reduction, RESULT)
     n_all_users = size.n_population + size.n_left_out
     n_all_positives = size.n_positives + size.n_without_propensity
     exclusions = drop_zero_counts(
@@ -353,7 +361,10 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
 def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, str], Estimate]:
     """Return (model, metric, estimator) -> estimate, model by model."""
     size = reduction.extent
-    sums_by_cell = {cell: reduction.members(cell) for cell in reduction.sums}
+    sums_by_cell = {}
+    for cell in reduction.sums:
+        sums_by_cell[cell] = reduction.members(cell)
+
     estimates = {}
     for index, model in enumerate(reduction.models):
         for metric in request.metrics:

@@ -75,7 +75,7 @@ def plot_evaluation(
     *,
     metric: str | None,
     estimator: str | None,
-    by: Any,
+    by: object,
     ax: Axes | None,
 ) -> Axes:
     """Draw one kind of plot; see `Evaluation.plot` for the parameters."""
@@ -133,7 +133,11 @@ def _check_kind_and_metric(evaluation: _PlottedEvaluation, kind: str, metric: st
 
 def _find_layout(content: ReportContent, metric: str, estimator: str | None) -> TableLayout:
     """Return the table of a metric that has an estimator; without one the first table of the metric."""
-    layouts = [layout for layout in content.layouts if layout.metric == metric]
+    layouts = []
+    for layout in content.layouts:
+        if layout.metric == metric:
+            layouts.append(layout)
+
     for layout in layouts:
         if estimator in layout.labels:
             return layout
@@ -152,10 +156,9 @@ def _select_definitions(
 ) -> tuple[list[Metric], list[Estimator]]:
     """Return one metric and one estimator, because the others would take time without being drawn."""
     metrics, estimators = evaluation.definitions
-    return (
-        [definition for definition in metrics if definition.label == metric],
-        [definition for definition in estimators if definition.label == estimator],
-    )
+    metric_definitions = [definition for definition in metrics if definition.label == metric]
+    estimator_definitions = [definition for definition in estimators if definition.label == estimator]
+    return metric_definitions, estimator_definitions
 
 
 def _select_rows(frame: pd.DataFrame, layout: TableLayout, names: Mapping[str, str]) -> pd.DataFrame:

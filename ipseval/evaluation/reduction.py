@@ -90,13 +90,21 @@ class Reduction:
             if n_threads == 1:
                 weights.result()
             sums = _compute_sums(samples, request)
+            list_counts = {}
+            for model, sample in samples.items():
+                list_counts[model] = sample.ranked.list_counts(depth)
+
+            given_counts = {}
+            for model, ranked in ranks.items():
+                given_counts[model] = ranked.list_counts(depth)
+
             return cls(
                 models=tuple(ranks),
                 sums=sums,
                 extent=SampleSize.of(first),
                 weights=weights.result(),
-                list_counts={model: sample.ranked.list_counts(depth) for model, sample in samples.items()},
-                given_counts={model: ranked.list_counts(depth) for model, ranked in ranks.items()},
+                list_counts=list_counts,
+                given_counts=given_counts,
                 user_ids=first.ranked.unit_ids,
                 candidates=first.ranked.candidates,
                 samples=samples,
@@ -106,7 +114,11 @@ class Reduction:
 
     def by(self, groupings: Sequence[Groups], request: Request) -> Reduction:
         """Add the sums in groups, while the positives are at hand."""
-        user_sums = {cell: sums for cell, sums in self.sums.items() if not isinstance(sums, Moments)}
+        user_sums = {}
+        for cell, sums in self.sums.items():
+            if not isinstance(sums, Moments):
+                user_sums[cell] = sums
+
         metrics = request.metrics
         estimators = request.estimators
         segments = [
@@ -130,11 +142,20 @@ class Reduction:
         n_users = self.user_ids.size
         user_ids = self.user_ids
         if other.user_ids.size:
-            user_ids = np.concatenate([ids for ids in (self.user_ids, other.user_ids) if ids.size])
+            id_arrays = []
+            for ids in (self.user_ids, other.user_ids):
+                if ids.size:
+                    id_arrays.append(ids)
+
+            user_ids = np.concatenate(id_arrays)
         segments = zip(self.segments, other.segments, strict=True)
+        merged_sums = {}
+        for cell, sums in self.sums.items():
+            merged_sums[cell] = _merge_sums(sums, other.sums[cell], n_users)
+
         return Reduction(
             models=self.models,
-            sums={cell: _merge_sums(sums, other.sums[cell], n_users) for cell, sums in self.sums.items()},
+            sums=merged_sums,
             extent=self.extent.merge(other.extent),
             weights=self.weights.merge(other.weights),
             list_counts=_add_counts(self.list_counts, other.list_counts),
@@ -147,7 +168,10 @@ class Reduction:
 
     def ordered(self, user_ids: AnyArray) -> Reduction:
         """Return the reduction with its users in the order of `user_ids`."""
-        positions = {user: position for position, user in enumerate(user_ids.tolist())}
+        positions = {}
+        for position, user in enumerate(user_ids.tolist()):
+            positions[user] = position
+
         codes = np.array([positions[user] for user in self.user_ids.tolist()], dtype=np.int64)
         sums: dict[Cell, Sums] = {}
         for cell, cell_sums in self.sums.items():
@@ -170,9 +194,11 @@ def _compute_sums(samples: Mapping[str, Sample], request: Request) -> dict[Cell,
     sums: dict[Cell, Sums] = {}
     for metric in request.metrics:
         for estimator in request.estimators:
-            sums[metric.label, estimator.label] = tuple(
-                compute_independent_sums(sample, metric, estimator) for sample in samples.values()
-            )
+            sums_of_models = []
+            for sample in samples.values():
+                sums_of_models.append(compute_independent_sums(sample, metric, estimator))
+
+            sums[metric.label, estimator.label] = tuple(sums_of_models)
     propensity = request.propensity
     if propensity is None or propensity.error is None:
         return sums

@@ -185,7 +185,11 @@ def _build_metric_table(
     if with_differences and len(layout.models) > 1 and not content.flag(verdict.metric, label):
         places = decimals(_half_widths(content.rows(verdict.metric, label)), digits)
         standing = verdict.standings[label]
-        columns.append({model: _difference_cell(standing, model, places) for model in layout.models})
+        row = {}
+        for model in layout.models:
+            row[model] = _difference_cell(standing, model, places)
+
+        columns.append(row)
         header.append(f"difference from best ({content.names[label]})")
     return Table(
         tuple(header),
@@ -208,7 +212,7 @@ def _describe_rest(standing: ModelRanking, models: Sequence[str]) -> str:
     """Return the line below a table without its last recommenders."""
     count = f"and {len(models)} more in"
     similar = ""
-    n_similar = len([model for model in models if model in standing.leaders])
+    n_similar = sum(model in standing.leaders for model in models)
     if n_similar:
         similar = f"; {n_similar} of them do not differ significantly from the best"
     return InterfaceText(f"{count} .frame{similar}", shell=f"{count} --out all.csv{similar}")
@@ -347,7 +351,12 @@ def _ask_about_perfect_scores(frame: pd.DataFrame) -> list[str]:
 
 def _split_notes(joint_note: str) -> list[str]:
     """Return the notes that were joined by "; "."""
-    return [note for note in joint_note.split("; ") if note]
+    notes: list[str] = []
+    for note in joint_note.split("; "):
+        if note:
+            notes.append(note)
+
+    return notes
 
 
 def _capitalize(text: str) -> str:

@@ -113,7 +113,11 @@ class Request:
         """Raise `InputError` for estimators that need rewards, without rewards."""
         if self.has_rewards:
             return
-        labels = [estimator.label for estimator in self.estimators if estimator.needs_rewards]
+        labels = []
+        for estimator in self.estimators:
+            if estimator.needs_rewards:
+                labels.append(estimator.label)
+
         if labels:
             raise InputError(
                 f"{', '.join(labels)} need impressions. Use ipseval.policies.evaluate_rewards(models, "
@@ -150,9 +154,16 @@ def resolve_estimators(
     """Return the estimators of labels or objects; raise an error for weighted ones without a propensity."""
     if estimators is None:
         estimators = default_estimators(weighted=propensity is not None)
-    resolved = [resolve_estimator(estimator) for estimator in as_list(estimators, "estimators")]
+    resolved = []
+    for estimator in as_list(estimators, "estimators"):
+        resolved.append(resolve_estimator(estimator))
+
     resolved = distinct_labels(resolved, "estimators")
-    weighted = [estimator.label for estimator in resolved if estimator.weighted]
+    weighted = []
+    for estimator in resolved:
+        if estimator.weighted:
+            weighted.append(estimator.label)
+
     if weighted and propensity is None:
         verb = "need"
         if len(weighted) == 1:
@@ -218,7 +229,11 @@ def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> N
                 DataWarning,
             )
         return
-    labels = [metric.label for metric in metrics if not _is_valid_on_sample(metric, uniform=sampling.uniform)]
+    labels = []
+    for metric in metrics:
+        if not _is_valid_on_sample(metric, uniform=sampling.uniform):
+            labels.append(metric.label)
+
     if labels:
         n_candidates = int(np.median(sampling.n_candidates)) - 1  # without the positive itself
         warn_user(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr
@@ -65,7 +65,7 @@ class SanityWarning:
 
 
 def check_sanity(
-    ranks: Mapping[str, RankedPositives], models: Mapping[str, Any], split: Split
+    ranks: Mapping[str, RankedPositives], models: Mapping[str, object], split: Split
 ) -> tuple[SanityWarning, ...]:
     """Return signs of mistakes in the scores or in the training of the recommenders.
 

@@ -29,7 +29,12 @@ def metric_names(frame: pd.DataFrame) -> dict[str, float]:
                 "and ._- are kept, other characters become _."
             )
         estimates[name] = float(row["estimate"])
-    return {name: value for name, value in estimates.items() if np.isfinite(value)}
+
+    finite_estimates = {}
+    for label, value in estimates.items():
+        if np.isfinite(value):
+            finite_estimates[label] = value
+    return finite_estimates
 
 
 def _escape(name: object) -> str:

@@ -74,7 +74,11 @@ class ModelRanking:
     def from_rows(cls, rows: pd.DataFrame, tests: PairTests | None) -> ModelRanking:
         """Rank the recommenders in the rows of one metric and estimator."""
         values = dict(zip(rows["model"], rows["estimate"], strict=True))
-        defined = [model for model, value in values.items() if not math.isnan(value)]
+        defined = []
+        for model, value in values.items():
+            if not math.isnan(value):
+                defined.append(model)
+
         ranked = tuple(sorted(defined, key=lambda model: -values[model]))
         if tests is None or not ranked:
             return cls(
@@ -106,7 +110,11 @@ class ModelRanking:
     @property
     def order(self) -> tuple[str, ...]:
         """All recommenders, the highest first and those without an estimate last."""
-        undefined = [model for model in self.values if model not in self.ranked]
+        undefined = []
+        for model in self.values:
+            if model not in self.ranked:
+                undefined.append(model)
+
         return (*self.ranked, *undefined)
 
     @property
@@ -124,7 +132,11 @@ class ModelRanking:
     @property
     def tied(self) -> tuple[str, ...]:
         """The recommenders that share the first place with equal estimates; empty where one is alone."""
-        equal = [model for model in self.ranked[1:] if self.difference(self.best, model)[0] == 0]
+        equal = []
+        for model in self.ranked[1:]:
+            if self.difference(self.best, model)[0] == 0:
+                equal.append(model)
+
         if not equal:
             return ()
         return (self.best, *equal)
@@ -294,7 +306,11 @@ def decide_verdicts(
         estimator_label = str(estimator)
         standing = ModelRanking.from_rows(rows, tests.get((metric_label, estimator_label)))
         standings.setdefault(metric_label, {})[estimator_label] = standing
-    return tuple(_decide(metric, by_estimator, evidence) for metric, by_estimator in standings.items())
+    verdicts = []
+    for metric, by_estimator in standings.items():
+        verdicts.append(_decide(metric, by_estimator, evidence))
+
+    return tuple(verdicts)
 
 
 def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> tuple[str, str]:
@@ -303,8 +319,14 @@ def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> 
     The weighted one is reliable and the default where possible. The unweighted one has the same estimand
     where possible.
     """
-    weighted = [estimator for estimator in estimators if estimator.weighted]
-    unweighted = [estimator for estimator in estimators if not estimator.weighted]
+    weighted = []
+    unweighted = []
+    for estimator in estimators:
+        if estimator.weighted:
+            weighted.append(estimator)
+        else:
+            unweighted.append(estimator)
+
     default_label = default_estimators(weighted=True)[-1]
     weighted.sort(key=lambda estimator: (estimator.label in unreliable, estimator.label != default_label))
     if not weighted:
@@ -317,7 +339,11 @@ def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> 
 
 def _decide(metric: str, standings: Mapping[str, ModelRanking], evidence: Evidence) -> Verdict:
     """Decide the verdict of one metric."""
-    unreliable = {label for label in standings if evidence.flags.get((metric, label))}
+    unreliable = set()
+    for label in standings:
+        if evidence.flags.get((metric, label)):
+            unreliable.add(label)
+
     unweighted, weighted = choose_estimators(evidence.estimators, unreliable)
     support = None
     if weighted:

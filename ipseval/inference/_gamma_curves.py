@@ -114,13 +114,21 @@ class GammaCurves:
     @property
     def nonlinear_keys(self) -> list[Key]:
         """Keys of the estimates that are not linear in contributions, which take longer."""
-        return [(model, metric.label, estimator.label) for model, metric, estimator in self.nonlinear]
+        keys: list[Key] = []
+        for model, metric, estimator in self.nonlinear:
+            keys.append((model, metric.label, estimator.label))
+
+        return keys
 
     def select(self, *keys: Key) -> GammaCurves:
         """Return the curves of these estimates only."""
         linear = []
         for group in self.linear:
-            columns = [column for column, key in enumerate(group.keys) if key in keys]
+            columns = []
+            for column, key in enumerate(group.keys):
+                if key in keys:
+                    columns.append(column)
+
             if columns:
                 group_keys = tuple(group.keys[column] for column in columns)
                 linear.append(LinearGroup(group.form, group_keys, group.contributions[:, columns]))
@@ -132,8 +140,12 @@ class GammaCurves:
 
     def select_metrics(self, labels: Sequence[str]) -> GammaCurves:
         """Return the curves of these metrics only."""
-        linear_keys = [key for group in self.linear for key in group.keys]
-        keys = [key for key in [*linear_keys, *self.nonlinear_keys] if key[1] in labels]
+        all_keys: list[Key] = []
+        for group in self.linear:
+            all_keys.extend(group.keys)
+        all_keys.extend(self.nonlinear_keys)
+
+        keys = [key for key in all_keys if key[1] in labels]
         return self.select(*keys)
 
     def compute_values(self, gamma: FloatArray, *, errors: bool = False) -> GammaValues:
@@ -169,7 +181,10 @@ class GammaCurves:
         for row, gamma_value in enumerate(gamma):
             level_propensity, _ = self.chain.at(float(gamma_value))
             propensity = level_propensity[self.level]
-            samples = {model: self.samples[model].under(propensity, self.is_probability) for model in models}
+            samples = {}
+            for model in models:
+                samples[model] = self.samples[model].under(propensity, self.is_probability)
+
             for column, (model, metric, estimator) in enumerate(self.nonlinear):
                 if not estimator.weighted and row > 0:
                     continue  # the value at the first γ is copied below
@@ -188,7 +203,10 @@ class GammaCurves:
         """Return R, dR/dγ and, if requested, standard errors, (n_gamma, n_columns) each."""
         is_weighted = group.form.weighted
         if is_weighted:
-            steps = [self.chain.at(float(gamma_value)) for gamma_value in gamma]
+            steps = []
+            for gamma_value in gamma:
+                steps.append(self.chain.at(float(gamma_value)))
+
             weights = 1 / np.array([propensity for propensity, _ in steps])
             log_slopes = np.array([log_slope for _, log_slope in steps])
         else:

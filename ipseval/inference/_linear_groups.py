@@ -59,8 +59,12 @@ class ContributionStacks:
                 columns[is_sum].append((model, metric))
                 values[is_sum].append(contributions)
 
-        kinds = [is_sum for is_sum in (False, True) if columns[is_sum]]
-        stacks = [Stack(tuple(columns[is_sum]), np.column_stack(values[is_sum])) for is_sum in kinds]
+        stacks = []
+        for kind, kind_columns in columns.items():
+            if kind_columns:
+                kind_values = np.column_stack(values[kind])
+                stacks.append(Stack(tuple(kind_columns), kind_values))
+
         return cls(stacks, without_contributions)
 
 
@@ -72,7 +76,11 @@ def list_keys(
 ) -> list[Key]:
     """Return (recommender, metric, estimator) of every estimate, in the order of tables."""
     combinations = product(samples, metrics, estimators)
-    return [(model, metric.label, estimator.label) for model, metric, estimator in combinations]
+    keys: list[Key] = []
+    for model, metric, estimator in combinations:
+        keys.append((model, metric.label, estimator.label))
+
+    return keys
 
 
 def weights_or_ones(sample: Sample) -> FloatArray:

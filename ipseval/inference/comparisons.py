@@ -236,7 +236,11 @@ def _list_comparisons(keys: list[Key], reference: str | None) -> list[tuple[str,
     if len(models) < 2:
         raise InputError(f"comparison needs at least two recommenders; got {len(models)}.")
     pairs = list_pairs(models, reference)
-    cells = dict.fromkeys((metric, estimator) for _, metric, estimator in keys)
+    cell_keys = []
+    for _, metric, estimator in keys:
+        cell_keys.append((metric, estimator))
+
+    cells = dict.fromkeys(cell_keys)
     comparisons = []
     for metric, estimator in cells:
         for first, second in pairs:
@@ -252,7 +256,12 @@ def list_pairs(
         return list(combinations(names, 2))
     if reference not in names:
         raise UnknownNameError(noun, reference, names)
-    return [(name, reference) for name in names if name != reference]
+    pairs: list[tuple[str, str]] = []
+    for name in names:
+        if name != reference:
+            pairs.append((name, reference))
+
+    return pairs
 
 
 def _test_difference(
@@ -341,11 +350,19 @@ def compute_pair_tests(
 ) -> dict[tuple[str, str], PairTests]:
     """Return (metric, estimator) -> the tests of all pairs, equal to `compare` with its defaults."""
     models = list(dict.fromkeys(model for model, _, _ in estimates))
-    cells = dict.fromkeys((metric, estimator) for _, metric, estimator in estimates)
+    cell_keys = []
+    for _, metric, estimator in estimates:
+        cell_keys.append((metric, estimator))
+
+    cells = dict.fromkeys(cell_keys)
     rows = {model: row for row, model in enumerate(models)}
     tests = {}
     for metric, estimator in cells:
-        gap, error, n_users = _compute_differences([estimates[model, metric, estimator] for model in models])
+        model_estimates = []
+        for model in models:
+            model_estimates.append(estimates[model, metric, estimator])
+
+        gap, error, n_users = _compute_differences(model_estimates)
         is_tested = np.triu((n_users > 1) & ~np.isnan(gap) & ~np.isnan(error), 1)
         gap_sizes = np.abs(gap[is_tested])
         pair_errors = error[is_tested]

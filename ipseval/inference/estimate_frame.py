@@ -62,7 +62,10 @@ def tidy_frame(
     for key, estimate in estimates.items():
         estimator = key[2]
         rows.append(Row(key, estimate, intervals[key], weights[estimator]))
-    columns = {name: list(map(compute_cell, rows)) for name, compute_cell in FRAME_COLUMNS.items()}
+    columns = {}
+    for name, compute_cell in FRAME_COLUMNS.items():
+        columns[name] = list(map(compute_cell, rows))
+
     return pd.DataFrame(columns)
 
 
@@ -168,7 +171,10 @@ def add_reliability_notes(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]
     for row in range(len(frame)):
         metric = str(columns["metric"][row])
         estimator = str(columns["estimator"][row])
-        row_estimates = [estimates[str(columns[name][row]), metric, estimator] for name in model_columns]
+        row_estimates = []
+        for name in model_columns:
+            row_estimates.append(estimates[str(columns[name][row]), metric, estimator])
+
         flags = [estimate.trust for estimate in row_estimates]
         columns["note"][row] = join_notes(*flags, str(columns["note"][row]))
         if any(estimate.suppressed for estimate in row_estimates):

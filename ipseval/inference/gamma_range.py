@@ -89,8 +89,14 @@ def find_gamma_ranges(
     """
     curves = GammaCurves.from_samples(samples, metrics, [estimator], propensity)
     slow_metrics = {metric for _, metric, _ in curves.nonlinear_keys}
-    fast_labels = [metric.label for metric in metrics if metric.label not in slow_metrics]
-    slow_labels = [metric.label for metric in metrics if metric.label in slow_metrics]
+    fast_labels = []
+    slow_labels = []
+    for metric in metrics:
+        if metric.label in slow_metrics:
+            slow_labels.append(metric.label)
+        else:
+            fast_labels.append(metric.label)
+
     ranges = _find_ranges(curves, fast_labels, start, STEP)
     n_grid_steps = (HIGHEST_GAMMA - LOWEST_GAMMA) / COARSE_STEP
     n_values = len(curves.level) * len(curves.nonlinear_keys) * n_grid_steps
@@ -113,7 +119,11 @@ def _find_ranges(
     estimates = selected_curves.compute_values(grid).estimates
     ranges = {}
     for label in labels:
-        metric_values = {key: values for key, values in estimates.items() if key[1] == label}
+        metric_values = {}
+        for key, values in estimates.items():
+            if key[1] == label:
+                metric_values[key] = values
+
         gamma_range = _find_range(selected_curves, grid, start_index, metric_values)
         if gamma_range is not None:
             ranges[label] = gamma_range
@@ -124,7 +134,10 @@ def _find_range(
     curves: GammaCurves, grid: FloatArray, start_index: int, estimates: Mapping[Key, FloatArray]
 ) -> GammaRange | None:
     """Find the range of one metric; None where recommenders are tied, or undefined, at the start."""
-    start_values = {key: float(values[start_index]) for key, values in estimates.items()}
+    start_values = {}
+    for key, values in estimates.items():
+        start_values[key] = float(values[start_index])
+
     if len(estimates) < 2 or np.isnan(list(start_values.values())).any():
         return None
     best = max(start_values, key=lambda key: start_values[key])
@@ -147,7 +160,11 @@ def _find_range(
 
 def _is_first(best: Key, estimates: Mapping[Key, FloatArray]) -> BoolArray:
     """Return the γ of the grid at which `best` has a higher estimate than all remaining recommenders."""
-    rival_values = [values for key, values in estimates.items() if key != best]
+    rival_values = []
+    for key, values in estimates.items():
+        if key != best:
+            rival_values.append(values)
+
     return np.asarray(estimates[best] > np.max(rival_values, axis=0))
 
 

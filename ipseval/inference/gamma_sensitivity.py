@@ -169,7 +169,10 @@ class Sensitivity(Result):
 
         roots = self._find_roots(first, second, difference, tolerance)
         edges = [float(self.gamma[0]), *roots, float(self.gamma[-1])]
-        signs = [self._find_sign(low, high, difference) for low, high in pairwise(edges)]
+        signs = []
+        for low, high in pairwise(edges):
+            signs.append(self._find_sign(low, high, difference))
+
         reference = edges[0]
         if self.reference is not None and edges[0] <= self.reference <= edges[-1]:
             reference = self.reference

@@ -89,7 +89,11 @@ def _replace_propensity(
     samples: Mapping[str, Sample], values: FloatArray, is_probability: bool
 ) -> dict[str, Sample]:
     """Return the samples with another propensity of each positive, (n_pos,)."""
-    return {model: sample.under(values, is_probability) for model, sample in samples.items()}
+    replaced_samples: dict[str, Sample] = {}
+    for model, sample in samples.items():
+        replaced_samples[model] = sample.under(values, is_probability)
+
+    return replaced_samples
 
 
 def _compute_replicate(
@@ -125,7 +129,11 @@ def compute_propensity_influences(
     fit, the influence of user u is Σ_j z_uj a_j. Each axis needs two estimates, whatever the estimator.
     Estimators without weights are omitted. A difference within rounding counts as 0.
     """
-    weighted_estimators = [estimator for estimator in estimators if estimator.weighted]
+    weighted_estimators = []
+    for estimator in estimators:
+        if estimator.weighted:
+            weighted_estimators.append(estimator)
+
     if not weighted_estimators:
         return {}
     sample = next(iter(samples.values()))
@@ -148,7 +156,11 @@ def compute_propensity_influences(
             if abs(upper - lower) <= ROUNDING_SHARE * max(abs(upper), abs(lower)):
                 half_difference = 0.0
             half_differences.setdefault(key, []).append(half_difference)
-    return {key: np.asarray(error.users @ np.array(values)) for key, values in half_differences.items()}
+    influences: dict[Key, FloatArray] = {}
+    for key, values in half_differences.items():
+        influences[key] = np.asarray(error.users @ np.array(values))
+
+    return influences
 
 
 def constrain_to_unit_interval(value: float, low: float, high: float) -> tuple[float, float]:
@@ -184,7 +196,11 @@ def compute_normal_intervals(
     estimators whose values may themselves leave that range (ips and dr).
     """
     intervals = {}
-    unit_metrics = {metric.label for metric in metrics if metric.value_range == (0.0, 1.0)}
+    unit_metrics = set()
+    for metric in metrics:
+        if metric.value_range == (0.0, 1.0):
+            unit_metrics.add(metric.label)
+
     for key, result in estimates.items():
         _, metric_label, estimator_label = key
         low, high = compute_normal_interval(

@@ -149,7 +149,11 @@ def bootstrap(
     """
     check_positive_int("n_resamples", n_resamples)
     # Users that change an estimate only through the fitted weights are resampled too.
-    users = unique_keys(np.concatenate([user_sums.effects()[0] for user_sums in sums.values()]))
+    unit_ids = []
+    for user_sums in sums.values():
+        unit_ids.append(user_sums.effects()[0])
+
+    users = unique_keys(np.concatenate(unit_ids))
     stacked_sums = _StackedSums.from_user_sums(sums, users)
     seed = as_generator(rng).integers(2**63, size=2).tolist()
 
@@ -163,7 +167,10 @@ def bootstrap(
         block_totals = pool.map(compute_totals, blocks(n_resamples, users.size))
         replicates = [stacked_sums.compute_estimates(totals) for totals in block_totals]
     values = [user_sums.value() for user_sums in sums.values()]
-    accelerations = [jackknife_acceleration(leave_one_out(user_sums)) for user_sums in sums.values()]
+    accelerations = []
+    for user_sums in sums.values():
+        accelerations.append(jackknife_acceleration(leave_one_out(user_sums)))
+
     return Bootstrap(
         keys=tuple(sums),
         values=as_readonly(np.array(values)),

@@ -324,9 +324,10 @@ class AllWeights:
         self, estimators: Sequence[Estimator], extent: SampleSize, propensity: Propensity | None
     ) -> dict[str, WeightDiagnostics]:
         """Return estimator label -> diagnostics of its weights."""
-        totals_diagnostics = {
-            weighted: totals.diagnostics(extent, propensity) for weighted, totals in self.totals.items()
-        }
+        totals_diagnostics = {}
+        for weighted, totals in self.totals.items():
+            totals_diagnostics[weighted] = totals.diagnostics(extent, propensity)
+
         diagnostics = {}
         for estimator in estimators:
             estimator_diagnostics = totals_diagnostics[estimator.weighted]
@@ -394,7 +395,11 @@ def group_weights_by_popularity(
     with nearly the same number of positives. `share` is a share of the positives, and `weight_share` a share
     of the weights of an estimator.
     """
-    weighted_estimators = [estimator for estimator in estimators if estimator.weighted]
+    weighted_estimators = []
+    for estimator in estimators:
+        if estimator.weighted:
+            weighted_estimators.append(estimator)
+
     if sample.propensity is None or not weighted_estimators:
         return pd.DataFrame([], columns=list(POPULARITY_COLUMNS))
 
@@ -411,7 +416,11 @@ def group_weights_by_popularity(
 
     positives = pd.DataFrame({"value": values, "item": ranked.item}).groupby(group)
     table = positives["value"].agg(low="min", high="max")
-    table["group"] = [_format_range(low, high) for low, high in table.to_numpy().tolist()]
+    group_labels = []
+    for low, high in table.to_numpy().tolist():
+        group_labels.append(_format_range(low, high))
+
+    table["group"] = group_labels
     table["n_items"] = positives["item"].nunique()
     table["n_positives"] = positives.size()
     table["by"] = variable

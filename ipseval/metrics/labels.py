@@ -57,7 +57,11 @@ def _check_metric_class(name: str, entry: Any) -> type[Metric]:
         raise InputError(
             f"a metric is a class derived from ipseval.metrics.Metric; got {describe_type(entry)}."
         )
-    missing = [attribute for attribute in ("name", "kind", "definition") if not hasattr(entry, attribute)]
+    missing = []
+    for attribute in ("name", "kind", "definition"):
+        if not hasattr(entry, attribute):
+            missing.append(attribute)
+
     missing += sorted(getattr(entry, "__abstractmethods__", ()))
     if missing:
         raise InputError(f"the metric {entry.__name__} does not define {', '.join(missing)}.")

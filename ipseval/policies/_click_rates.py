@@ -34,7 +34,11 @@ def cross_fit_click_rates(
     impressions = fold_impressions.sum(axis=0) - fold_impressions
     clicks = fold_clicks.sum(axis=0) - fold_clicks
     if shrinkage is None:
-        return np.array([estimate_click_rates(impressions[k], clicks[k]) for k in range(n_folds)])
+        fold_rates = []
+        for k in range(n_folds):
+            fold_rates.append(estimate_click_rates(impressions[k], clicks[k]))
+
+        return np.array(fold_rates)
     with np.errstate(invalid="ignore", divide="ignore"):
         position_impressions = impressions.sum(axis=1, keepdims=True)
         position_rate = np.nan_to_num(clicks.sum(axis=1, keepdims=True) / position_impressions)

@@ -72,7 +72,7 @@ class PolicyTarget:
 
 
 def build_target(
-    policy: Any, log: ImpressionLog, positions: IntArray, position_code: IntArray, name: str
+    policy: object, log: ImpressionLog, positions: IntArray, position_code: IntArray, name: str
 ) -> PolicyTarget:
     """Return the target of a table (n_items, n_positions) or of a frame of lists, for the rows of a log."""
     if isinstance(policy, np.ndarray):
@@ -115,7 +115,7 @@ def _build_table_target(
     )
 
 
-def _build_list_target(policy: Any, log: ImpressionLog, position: IntArray, name: str) -> PolicyTarget:
+def _build_list_target(policy: object, log: ImpressionLog, position: IntArray, name: str) -> PolicyTarget:
     """Return the target of lists of users, after a check of their positions and items."""
     columns = extract_columns(policy, list(LISTS_COLUMNS))
     user = find_positions(columns["user"], log.user_ids, f"policy {name!r}: users")

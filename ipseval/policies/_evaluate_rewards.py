@@ -145,7 +145,7 @@ def compute_pair_weights(reward_fit: FittedRewards, propensity: Propensity | Non
 
 
 def sum_candidates(
-    model: Any,
+    model: object,
     split: Split,
     reward_fit: FittedRewards,
     weight: FloatArray,
@@ -164,8 +164,11 @@ def sum_candidates(
     n_items = split.n_items
     shown_keys = shown.user * np.int64(n_items) + shown.item
     n_users = reward_fit.total.size
-    candidate_sums = {metric.label: np.zeros(n_users) for metric in metrics}
-    pair_contributions = {metric.label: np.zeros(shown_keys.size) for metric in metrics}
+    candidate_sums = {}
+    pair_contributions = {}
+    for metric in metrics:
+        candidate_sums[metric.label] = np.zeros(n_users)
+        pair_contributions[metric.label] = np.zeros(shown_keys.size)
 
     def add_users(top: RankedPositives) -> None:
         """Add the best items of a few users, sorted by user and item."""

@@ -176,7 +176,10 @@ class PolicyEvaluation(Result):
         n_impressions = int(self.rows.sum())
         level = f"{self.confidence_level:.0%} intervals in brackets"
         claims = frame.groupby("claim", sort=False)["estimator"].unique()
-        claim_lines = [f"{listed(list(names))}: {claim}." for claim, names in claims.items()]
+        claim_lines = []
+        for claim, names in claims.items():
+            claim_lines.append(f"{listed(list(names))}: {claim}.")
+
         return Tables(
             summary=(f"{n_impressions:,} impressions · clicks per impression · {level}",),
             parts=(table,),
@@ -351,8 +354,13 @@ def _describe_verdict(evaluation: PolicyEvaluation, policies: list[str], record:
     tests = tests[(tests["estimator"] == record) & has_first]
     opponents = np.where(tests["policy"] == first, tests["reference"], tests["policy"])
     p_values = pd.Series(adjust_p_values(tests, "holm", ["estimator"]), index=opponents)
-    significant = [policy for policy in later_policies if p_values[policy] < LEVEL]
-    not_significant = [policy for policy in later_policies if policy not in significant]
+    significant = []
+    not_significant = []
+    for policy in later_policies:
+        if p_values[policy] < LEVEL:
+            significant.append(policy)
+        else:
+            not_significant.append(policy)
 
     sentences = [f"By {record}, {first} earns most."]
     if significant:

@@ -28,7 +28,10 @@ def group_rows(*columns: FloatArray) -> tuple[list[FloatArray], FloatArray]:
     """Return the distinct rows of some columns, in sorted order, and how often each occurs."""
     frame = pd.DataFrame(dict(enumerate(columns)))
     sizes = frame.groupby(list(frame.columns)).size().astype(np.float64)
-    distinct_columns = [sizes.index.get_level_values(number).to_numpy() for number in frame.columns]
+    distinct_columns = []
+    for number in frame.columns:
+        distinct_columns.append(sizes.index.get_level_values(number).to_numpy())
+
     return distinct_columns, sizes.to_numpy()
 
 

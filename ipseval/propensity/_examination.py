@@ -245,9 +245,11 @@ class ExaminationModel:
         """
         cells = _ClickCells.from_log(log, self._select_groups(log))
         theta, state = self._fit_theta(cells)
-        jackknife_thetas = np.array(
-            [self._fit_theta(partial_cells, state)[0] for partial_cells in cells.iterate_jackknife()]
-        )
+        replicates = []
+        for partial_cells in cells.iterate_jackknife():
+            replicates.append(self._fit_theta(partial_cells, state)[0])
+
+        jackknife_thetas = np.array(replicates)
         n_groups = len(jackknife_thetas)
         squared_deviations = (jackknife_thetas - jackknife_thetas.mean(axis=0)) ** 2
         std_error = np.sqrt((n_groups - 1) / n_groups * squared_deviations.sum(axis=0))

@@ -274,7 +274,10 @@ class GammaFit:
             "most popular": self.n_top_dropped,
             "rare": self.n_rare_dropped,
         }
-        exclusion_texts = [f"{reason}: {count:,}" for reason, count in exclusions.items() if count]
+        exclusion_texts = []
+        for reason, count in exclusions.items():
+            if count:
+                exclusion_texts.append(f"{reason}: {count:,}")
 
         data_line = f"  {self.n_items:,} items at {self.n_levels:,} levels of n*"
         if exclusion_texts:

@@ -185,7 +185,11 @@ def fit_slopes(
         return [prior_slopes] * len(ridges)
     regression = RatioRegression.from_pairs(x, kind, weight, tempered_slope)
     fits = regression.fit_ridges(ridges)
-    return [Slopes(regression.slope_map @ fit, float(fit[1]), odds) for fit in fits]
+    slopes: list[Slopes] = []
+    for fit in fits:
+        slopes.append(Slopes(regression.slope_map @ fit, float(fit[1]), odds))
+
+    return slopes
 
 
 def fit_odds_slopes(
@@ -452,9 +456,10 @@ class RatioProblem:
 def _average_slopes(models: list[Slopes], weight: FloatArray) -> Slopes:
     """Return the weighted mean of the slopes over the ridges."""
     weighted_slopes = [model_weight * model.slope for model_weight, model in zip(weight, models, strict=True)]
-    weighted_strengths = [
-        float(model_weight) * model.strength for model_weight, model in zip(weight, models, strict=True)
-    ]
+    weighted_strengths = []
+    for model_weight, model in zip(weight, models, strict=True):
+        weighted_strengths.append(float(model_weight) * model.strength)
+
     return Slopes(np.sum(weighted_slopes, axis=0), sum(weighted_strengths), models[0].odds)
 
 

@@ -115,7 +115,11 @@ def parse_propensity(label: str) -> PropensityModel:
 def _parse_options(text: str, name: str, model_class: type[Any]) -> dict[str, OptionValue]:
     """Return the options of a label for a model, or raise for options that the model cannot take."""
     parameters = signature(model_class).parameters
-    allowed_names = [parameter for parameter in parameters if parameter not in DATA_OPTIONS]
+    allowed_names = []
+    for parameter in parameters:
+        if parameter not in DATA_OPTIONS:
+            allowed_names.append(parameter)
+
     options: dict[str, OptionValue] = {}
     for assignment in text.split(","):
         if not assignment.strip():

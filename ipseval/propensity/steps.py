@@ -22,7 +22,11 @@ class PropensityTransform:
     options: Mapping[str, Option] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        options = ", ".join(_format_option(name, value) for name, value in self.options.items())
+        option_texts = []
+        for name, value in self.options.items():
+            option_texts.append(_format_option(name, value))
+
+        options = ", ".join(option_texts)
         return f"{self.name}({options})"
 
     def apply(self, p: FloatArray, slope: FloatArray | float = 0.0) -> ValuesAndSlopes:

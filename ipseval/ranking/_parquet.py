@@ -29,12 +29,20 @@ Fields: TypeAlias = dict[str, Any]  # fields of RankedPositives by name
 def write(path: str | PathLike[str], fields: Fields) -> None:
     """Write the fields of RankedPositives as rows of user, item, n_above, n_tied, n_candidates[, gain]."""
     pyarrow, parquet = _import_pyarrow()
-    columns = {name: fields[name] for name in COLUMNS if fields[name] is not None}
+    columns = {}
+    for name in COLUMNS:
+        if fields[name] is not None:
+            columns[name] = fields[name]
+
     for name in ("user", "item"):
         ids = _to_arrow(pyarrow, fields[f"{name}_ids"])
         columns[name] = ids.take(pyarrow.array(fields[name]))
 
-    metadata = {name: value for name, value in fields.items() if name not in COLUMNS}
+    metadata = {}
+    for name, value in fields.items():
+        if name not in COLUMNS:
+            metadata[name] = value
+
     header = io.BytesIO()
     encode(header, {"columns": list(columns), "n_rows": len(fields["user"]), "fields": metadata})
     table = pyarrow.table(columns).replace_schema_metadata({HEADER: header.getvalue()})

@@ -131,7 +131,9 @@ def is_catalogue(candidates: object) -> bool:
     return isinstance(candidates, str) and candidates == "all"
 
 
-def as_candidates(candidates: Any, split: Split, name: str) -> tuple[CandidateLists | None, IntArray | None]:
+def as_candidates(
+    candidates: object, split: Split, name: str
+) -> tuple[CandidateLists | None, IntArray | None]:
     """Return each user's candidates, or the codes of the items that compete; twice None for all items."""
     if is_catalogue(candidates):
         return None, None
@@ -140,7 +142,7 @@ def as_candidates(candidates: Any, split: Split, name: str) -> tuple[CandidateLi
     return None, _item_codes(candidates, split)
 
 
-def _item_codes(candidates: Any, split: Split) -> IntArray:
+def _item_codes(candidates: object, split: Split) -> IntArray:
     """Return the sorted codes of the items that compete, from ids or a mask (n_items,)."""
     if str(getattr(candidates, "dtype", "")) == "bool":
         candidates = _align_mask(candidates, split)
@@ -170,7 +172,7 @@ def _item_codes(candidates: Any, split: Split) -> IntArray:
     return codes
 
 
-def _align_mask(mask: Any, split: Split) -> AnyArray:
+def _align_mask(mask: object, split: Split) -> AnyArray:
     """Return a mask in the order of `split.item_ids`; a Series is aligned by its labels."""
     aligned = np.asarray(align_labels(mask, split.item_ids, "candidates"))
     if aligned.dtype != bool:  # NaN for each item that is not among the labels of a Series

@@ -81,15 +81,19 @@ def resolve_missing(
     all models are compared on the same users.
     """
     if missing == "drop":
-        lacks_list = [
-            model_ranks.list_length == 0
-            for model_ranks in ranks.values()
-            if model_ranks.list_length is not None
-        ]
+        lacks_list = []
+        for model_ranks in ranks.values():
+            if model_ranks.list_length is not None:
+                lacks_list.append(model_ranks.list_length == 0)
+
         if lacks_list:
             left_out = np.logical_or.reduce(lacks_list)
             ranks = {name: model_ranks.leaving_out(left_out) for name, model_ranks in ranks.items()}
-    return {name: model_ranks.padded(depth) for name, model_ranks in ranks.items()}
+    padded_ranks: dict[str, RankedPositives] = {}
+    for name, model_ranks in ranks.items():
+        padded_ranks[name] = model_ranks.padded(depth)
+
+    return padded_ranks
 
 
 def check_lists(
@@ -103,7 +107,11 @@ def check_lists(
     n_units = int(next(iter(counts.values())).sum())
     _check_coverage(counts, units)
 
-    n_missing = {name: int(count[0]) for name, count in counts.items() if count[0]}
+    n_missing = {}
+    for name, count in counts.items():
+        if count[0]:
+            n_missing[name] = int(count[0])
+
     shares = "; ".join(f"{name!r} lacks {n:,} ({n / n_units:.1%})" for name, n in n_missing.items())
     text = f"top-K lists are missing for some of the {n_units:,} {units} with test positives: {shares}."
     if n_missing and missing == "raise":
@@ -127,7 +135,11 @@ def check_lists(
 
 def _warn_about_short_lists(counts: Mapping[str, IntArray]) -> None:
     """Warn about models with no list as long as the largest cutoff."""
-    names = [repr(name) for name, count in counts.items() if not count[-1]]
+    names = []
+    for name, count in counts.items():
+        if not count[-1]:
+            names.append(repr(name))
+
     if names:
         cutoff = next(iter(counts.values())).size - 1
         warn_user(
@@ -139,7 +151,11 @@ def _warn_about_short_lists(counts: Mapping[str, IntArray]) -> None:
 
 def _check_coverage(counts: Mapping[str, IntArray], units: str) -> None:
     """Raise `InputError` for lists that cover none of the users with test positives."""
-    names_without_lists = [name for name, count in counts.items() if count.sum() and count[0] == count.sum()]
+    names_without_lists = []
+    for name, count in counts.items():
+        if count.sum() and count[0] == count.sum():
+            names_without_lists.append(name)
+
     if names_without_lists:
         n_units = int(counts[names_without_lists[0]].sum())
         names = ", ".join(map(repr, names_without_lists))

@@ -319,7 +319,7 @@ class RankedPositives:
             return self
 
         n_removed: IntArray = np.bincount(self.user[mask], minlength=self.n_population)
-        changes: dict[str, Any] = {}
+        changes: dict[str, object] = {}
         if self.candidates_by_user is not None:
             changes["candidates_by_user"] = self.candidates_by_user - n_removed
 
@@ -363,7 +363,7 @@ class RankedPositives:
             n_candidates=self.n_candidates + n_listed_added,
         )
 
-    def _rows(self, rows: BoolArray | slice, **changes: Any) -> RankedPositives:
+    def _rows(self, rows: BoolArray | slice, **changes: object) -> RankedPositives:
         """Return the ranks of some rows, with other values for the fields in `changes`."""
         if isinstance(rows, slice):
             selection: IntArray | slice = rows
@@ -396,7 +396,11 @@ class RankedPositives:
         InputError
             Without pyarrow, and for ids of a type that parquet cannot store.
         """
-        names = [field.name for field in fields(self) if field.name != "candidate_sums"]
+        names = []
+        for field in fields(self):
+            if field.name != "candidate_sums":
+                names.append(field.name)
+
         write(path, {name: getattr(self, name) for name in names})
 
     @classmethod

@@ -203,8 +203,12 @@ class Gate(Result):
         str
             The JSON text, or the path of the file.
         """
-        fields = [name for name in type(self).__dataclass_fields__ if name not in ("record", "diff")]
-        record: dict[str, Any] = {}
+        fields = []
+        for name in type(self).__dataclass_fields__:
+            if name not in ("record", "diff"):
+                fields.append(name)
+
+        record: dict[str, object] = {}
         for name in (*fields, "difference", "verdict", "passed", "exit_code"):
             value = getattr(self, name)
             is_nan = value != value
@@ -453,7 +457,11 @@ def _resolve_pair(
         new_names = [name for name in new_names if [name] != old_names]
         old_names = [name for name in old_names if [name] != new_names]
     elif new is not old:
-        common_names = [name for name in new_names if name in old_names]
+        common_names = []
+        for name in new_names:
+            if name in old_names:
+                common_names.append(name)
+
         if len(common_names) == 1:
             new_names = common_names
             old_names = common_names
@@ -472,7 +480,11 @@ def _resolve_pair(
 
 def _choose_verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Verdict:
     """Return the incumbent's verdict for the metric that decides."""
-    verdicts = [verdict for verdict in old.verdicts if verdict.metric in new.metrics]
+    verdicts = []
+    for verdict in old.verdicts:
+        if verdict.metric in new.metrics:
+            verdicts.append(verdict)
+
     if metric is not None:
         label = match_label(metric, old.metrics, parse_metric)
         verdicts = [verdict for verdict in verdicts if verdict.metric == label]
@@ -553,7 +565,11 @@ def find_comparable_estimators(
         labels = [match_label(estimator, new.estimators, resolve_estimator)]
     else:
         old_labels = _list_estimators(old, metric)
-        labels = [label for label in _list_estimators(new, metric) if label in old_labels]
+        labels = []
+        for label in _list_estimators(new, metric):
+            if label in old_labels:
+                labels.append(label)
+
     if not labels:
         raise InputError(
             f"the results share no estimator of {metric}; the new one has {_describe_labels(new)}, the old "
@@ -599,7 +615,11 @@ def _find_changes(new: Evaluation, old: Evaluation, metric: str, estimator: str)
 
 def _may_be_weighted(estimator: str, new: Evaluation, old: Evaluation) -> bool:
     """Return whether an estimator is weighted in either result; True where neither records it."""
-    weights = [result.weights[estimator] for result in (new, old) if estimator in result.weights]
+    weights = []
+    for result in (new, old):
+        if estimator in result.weights:
+            weights.append(result.weights[estimator])
+
     if not weights:
         return True
     return any(diagnostics.weighted for diagnostics in weights)
@@ -615,7 +635,7 @@ def _check_comparable(new: Evaluation, old: Evaluation, metric: str, estimator: 
         )
 
 
-def _list_inputs(evaluation: Evaluation, metric: str) -> dict[str, Any]:
+def _list_inputs(evaluation: Evaluation, metric: str) -> dict[str, object]:
     """Return the data, the options and the definition of one metric of an evaluation, by name."""
     inputs = {**evaluation.basis["data"], **evaluation.basis["options"]}
     definition = evaluation.basis["metrics"].get(metric) or {}

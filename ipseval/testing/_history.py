@@ -65,7 +65,11 @@ class GateHistory(Result):
         """Number of gates, names of those that were worse, suspicious or undecided, and last decision."""
         sentences = [f"{format_count(len(self.gates), 'gate')}."]
         for outcome, label in LISTED_OUTCOMES.items():
-            names = [name for name, decision in self.gates.items() if decision.outcome == outcome]
+            names = []
+            for name, decision in self.gates.items():
+                if decision.outcome == outcome:
+                    names.append(name)
+
             if names:
                 sentences.append(f"{label}: {listed(names)}.")
         last_name, last_gate = self._last

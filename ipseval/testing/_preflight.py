@@ -87,7 +87,12 @@ class Preflight(Result):
 
     def _names_with_outcome(self, *outcomes: Outcome) -> list[str]:
         """Return the names of the candidates with one of these outcomes."""
-        return [name for name, decision in self.gates.items() if decision.outcome in outcomes]
+        names: list[str] = []
+        for name, decision in self.gates.items():
+            if decision.outcome in outcomes:
+                names.append(name)
+
+        return names
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: one row per candidate."""
@@ -173,7 +178,11 @@ def _resolve_incumbent(evaluation: Evaluation, incumbent: str | None) -> str:
     """Return the name of the incumbent; raise `InputError` where it is ambiguous."""
     if incumbent:
         return incumbent
-    names = [name for name in evaluation.models if name != POPULARITY]
+    names = []
+    for name in evaluation.models:
+        if name != POPULARITY:
+            names.append(name)
+
     if not names:
         names = evaluation.models
     if incumbent is None and len(names) > 1:

@@ -41,9 +41,9 @@ def describe_annotation(annotation: object) -> str:
 
 
 @functools.cache
-def resolve_annotations(function: Callable[..., object]) -> dict[str, Any]:
+def resolve_annotations(function: Callable[..., object]) -> dict[str, object]:
     """Return the annotations of the parameters, without those that cannot be resolved at run time."""
-    annotations: dict[str, Any] = {}
+    annotations: dict[str, object] = {}
     namespace = function.__globals__
     for name, parameter in read_signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
@@ -65,7 +65,7 @@ class _PublicNames(dict[str, Any]):
         return getattr(library, name)
 
 
-def fits_annotation(value: Any, annotation: Any) -> bool:
+def fits_annotation(value: object, annotation: object) -> bool:
     """Return whether a value has the type of an annotation; True where this cannot be decided."""
     if annotation is Any:
         return True
@@ -101,7 +101,7 @@ def _fits_kind(value: Any, kind: Any, arguments: tuple[Any, ...]) -> bool:
     return True
 
 
-def _expand_alias(annotation: Any) -> Any:
+def _expand_alias(annotation: object) -> Any:
     """Return the meaning of an alias with a name; from NumPy 2.5 on `NDArray` is one."""
     if not hasattr(annotation, "__value__"):
         return annotation
@@ -111,7 +111,7 @@ def _expand_alias(annotation: Any) -> Any:
     return _expand_alias(annotation.__value__)
 
 
-def _fits_union(value: Any, annotation: Any, members: tuple[Any, ...]) -> bool:
+def _fits_union(value: object, annotation: object, members: tuple[object, ...]) -> bool:
     """Return whether a value fits one member of a union."""
     # Before NumPy 2.5 `ArrayLike` is a union itself, and its members become members of the annotation.
     has_array = npt.ArrayLike in members or "_NestedSequence" in str(annotation)
@@ -120,7 +120,7 @@ def _fits_union(value: Any, annotation: Any, members: tuple[Any, ...]) -> bool:
     return any(fits_annotation(value, member) for member in members)
 
 
-def _fits_ndarray(value: object, arguments: tuple[Any, ...]) -> bool:
+def _fits_ndarray(value: object, arguments: tuple[object, ...]) -> bool:
     """Return whether a value is an array with entries of the annotated kind."""
     if not isinstance(value, np.ndarray):
         return False
@@ -131,14 +131,14 @@ def _fits_ndarray(value: object, arguments: tuple[Any, ...]) -> bool:
     return _is_array(value, KINDS_BY_SCALAR.get(scalar, ""))
 
 
-def _fits_mapping(value: Mapping[object, object], arguments: tuple[Any, ...]) -> bool:
+def _fits_mapping(value: Mapping[object, object], arguments: tuple[object, ...]) -> bool:
     """Return whether all values of a mapping fit the annotation of its values."""
     if not arguments:
         return True
     return all(fits_annotation(entry, arguments[1]) for entry in value.values())
 
 
-def _fits_sequence(value: Any, kind: type, arguments: tuple[Any, ...]) -> bool:
+def _fits_sequence(value: object, kind: type, arguments: tuple[object, ...]) -> bool:
     """Return whether a value is a sequence or an iterable with fitting entries; iterators are not read."""
     if isinstance(value, (str, bytes)) and arguments != (str,):
         return False
@@ -153,7 +153,11 @@ def _fits_sequence(value: Any, kind: type, arguments: tuple[Any, ...]) -> bool:
 
 def _protocol_members(protocol: type) -> list[str]:
     """Return the names that a protocol asks for."""
-    members = [name for name in vars(protocol) if not name.startswith("_")]
+    members = []
+    for name in vars(protocol):
+        if not name.startswith("_"):
+            members.append(name)
+
     for base in protocol.__mro__:
         members.extend(getattr(base, "__annotations__", {}))
     return members

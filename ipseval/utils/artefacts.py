@@ -155,10 +155,14 @@ def open_archive(path: Pathlike, content: bytes | None = None) -> Iterator[zipfi
 def read_arrays(path: Pathlike) -> dict[str, AnyArray]:
     """Return the arrays of a .npz file by name."""
     with reading(path), open_archive(path) as archive:
-        return {name.removesuffix(_ARRAY): _read_numeric(archive, name) for name in archive.namelist()}
+        arrays: dict[str, AnyArray] = {}
+        for name in archive.namelist():
+            arrays[name.removesuffix(_ARRAY)] = _read_numeric(archive, name)
+
+        return arrays
 
 
-def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
+def write_archive(stream: IO[bytes], header: Mapping[str, object], arrays: Sequence[AnyArray]) -> None:
     """Write arrays with a header of plain JSON values as one archive, readable by `numpy.load`."""
     body = {
         "format": FORMAT,
@@ -201,7 +205,7 @@ def read_archive(
         return header, arrays
 
 
-def _check_header(path: Pathlike, header: dict[str, Any], advice: str) -> None:
+def _check_header(path: Pathlike, header: Mapping[str, object], advice: str) -> None:
     """Raise `InputError` if a header has another format number or none, or was changed."""
     number = header.get("format")
     if type(number) is not int:
@@ -210,7 +214,11 @@ def _check_header(path: Pathlike, header: dict[str, Any], advice: str) -> None:
         )
     if number != FORMAT:
         raise InputError(f"{path} must have storage format {FORMAT}; got format {number}. {advice}")
-    body = {name: value for name, value in header.items() if name != "seal"}
+    body = {}
+    for name, value in header.items():
+        if name != "seal":
+            body[name] = value
+
     if _compute_digest(body) != header.get("seal"):
         raise InputError(f"{path} is not as it was written: its checksum does not fit its content. {advice}")
 
@@ -262,7 +270,7 @@ def _add_member(archive: zipfile.ZipFile, name: str, content: bytes | memoryview
     archive.writestr(member, content, zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
-def _compute_digest(content: Mapping[str, Any]) -> str:
+def _compute_digest(content: Mapping[str, object]) -> str:
     """Return a hash of JSON values."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -317,7 +325,11 @@ def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd
     for old, new in (columns or {}).items():
         if old in frame.columns and old != new:
             new_names[old] = new
-    conflicts = [new for new in new_names.values() if new in frame.columns and new not in new_names]
+    conflicts = []
+    for new in new_names.values():
+        if new in frame.columns and new not in new_names:
+            conflicts.append(new)
+
     if conflicts:
         raise InputError(
             f"{path} has columns {', '.join(new_names)} and {', '.join(conflicts)}; remove one of them."

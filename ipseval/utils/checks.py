@@ -88,7 +88,7 @@ def check_positive_int(name: str, value: object, *, minimum: int = 1) -> int:
     return int(number)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     """Return whether a value is a whole number; a length of time is one to NumPy."""
     return isinstance(value, (int, np.integer)) and type(value) not in (bool, np.timedelta64)
 
@@ -153,7 +153,7 @@ def as_generator(rng: RngLike) -> np.random.Generator:
     return np.random.default_rng(int(rng))
 
 
-def refuse_masked(array: Any, name: str) -> None:
+def refuse_masked(array: object, name: str) -> None:
     """Raise `InputError` for a masked array, because NumPy's functions ignore its mask silently."""
     if np.ma.isMaskedArray(array):
         raise InputError(
@@ -184,12 +184,12 @@ def common_number_type(frame: pd.DataFrame) -> Any:
     return common
 
 
-def has_default_index(index: Any) -> bool:
+def has_default_index(index: object) -> bool:
     """Return whether an index is the default of pandas for values without labels: 0, 1, 2, …."""
     return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
 
-def check_same_labels(**values: Any) -> None:
+def check_same_labels(**values: object) -> None:
     """Raise `InputError` if pandas Series that are combined by position have different labels.
 
     A Series with the default index is in the order of the ids already.
@@ -320,7 +320,7 @@ def distinct_labels(values: list[Any], name: str) -> list[Any]:
     return values
 
 
-def check_models(models: Any, what: str, value: str) -> None:
+def check_models(models: object, what: str, value: str) -> None:
     """Raise `InputError` unless `models` is a non-empty mapping with text as names."""
     if not isinstance(models, Mapping):
         raise InputError(
@@ -329,13 +329,21 @@ def check_models(models: Any, what: str, value: str) -> None:
     if not models:
         raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got an empty one.')
 
-    wrong_names = [name for name in models if not isinstance(name, str)]
+    wrong_names = []
+    for name in models:
+        if not isinstance(name, str):
+            wrong_names.append(name)
+
     if wrong_names:
         raise InputError(
             f"{what} must have text as names; {len(wrong_names)} of {len(models)} are not "
             f"({format_examples(wrong_names)})."
         )
-    broken_names = [ascii(name) for name in models if _has_lone_surrogate(name)]
+    broken_names = []
+    for name in models:
+        if _has_lone_surrogate(name):
+            broken_names.append(ascii(name))
+
     if broken_names:
         raise InputError(
             f"names of {what} must be text that can be written; {len(broken_names)} hold half a character "

@@ -61,7 +61,7 @@ def load(path: str | os.PathLike[str], cls: type[Value], advice: str = AGAIN) ->
     return value, about
 
 
-def write(stream: IO[bytes], value: Any, **about: Any) -> None:
+def write(stream: IO[bytes], value: object, **about: object) -> None:
     """Write a value to a stream, as `save` does to a file."""
     arrays: _ArraysByDigest = {}
     header = {"about": about, "value": _encode(value, arrays)}
@@ -81,7 +81,7 @@ def read(
 class NotStored:
     """Printed form and plain attributes of an object of a user's class, whose code a file does not hold."""
 
-    def __init__(self, representation: str, attributes: Mapping[str, Any]) -> None:
+    def __init__(self, representation: str, attributes: Mapping[str, object]) -> None:
         self._representation = representation
         self.__dict__.update(attributes)
 
@@ -101,7 +101,7 @@ class NotStoredError(InputError, AttributeError):
     """An attribute that a stored object does not have; `hasattr` and `getattr` treat it as missing."""
 
 
-def _encode(value: Any, arrays: _ArraysByDigest) -> Any:
+def _encode(value: object, arrays: _ArraysByDigest) -> Any:
     """Return a value as JSON, with references to arrays, which are collected in `arrays`."""
     if value is None or type(value) in (bool, int, float, str):
         return value
@@ -115,13 +115,28 @@ def _encode(value: Any, arrays: _ArraysByDigest) -> Any:
     if isinstance(value, tuple):
         return {"tuple": [_encode(entry, arrays) for entry in value]}
     if isinstance(value, Mapping):
-        return {"dict": [[_encode(key, arrays), _encode(entry, arrays)] for key, entry in value.items()]}
+        return {"dict": _encode_pairs(value, arrays)}
     if isinstance(value, pd.DataFrame):
-        columns = [[name, str(column.dtype), _column_entries(column)] for name, column in value.items()]
-        return {"frame": _encode(columns, arrays), "index": _encode(_column_entries(value.index), arrays)}
+        return _encode_frame(value, arrays)
     if _qualified_name(type(value)) in NAMES:
         return _encode_instance(value, arrays)
     return {"described": repr(value), "kept": _encode(_plain_attributes(value), arrays)}
+
+
+def _encode_pairs(mapping: Mapping[object, object], arrays: _ArraysByDigest) -> list[list[object]]:
+    """Return the keys and values of a mapping as pairs, because keys in JSON are only strings."""
+    pairs = []
+    for key, entry in mapping.items():
+        pairs.append([_encode(key, arrays), _encode(entry, arrays)])
+    return pairs
+
+
+def _encode_frame(frame: pd.DataFrame, arrays: _ArraysByDigest) -> dict[str, object]:
+    """Return a frame as its index and the name, type and entries of each column."""
+    columns = []
+    for name, column in frame.items():
+        columns.append([name, str(column.dtype), _column_entries(column)])
+    return {"frame": _encode(columns, arrays), "index": _encode(_column_entries(frame.index), arrays)}
 
 
 def _encode_instance(value: Any, arrays: _ArraysByDigest) -> dict[str, Any]:
@@ -135,7 +150,7 @@ def _encode_instance(value: Any, arrays: _ArraysByDigest) -> dict[str, Any]:
     return {"class": _stored_name(type(value)), "fields": content}
 
 
-def _is_stored(field: Field[Any]) -> bool:
+def _is_stored(field: Field[object]) -> bool:
     """Return whether a file holds a field; private fields with a default are computed again."""
     has_default = (field.default, field.default_factory) != (MISSING, MISSING)
     marked_as_stored = field.metadata.get("stored", False)
@@ -143,14 +158,14 @@ def _is_stored(field: Field[Any]) -> bool:
     return field.init and not is_computed
 
 
-def _column_entries(column: pd.Series | pd.Index) -> AnyArray | list[Any]:
+def _column_entries(column: pd.Series | pd.Index) -> AnyArray | list[object]:
     """Return the entries of a column: an array of numbers or times, and a list of other entries."""
     if column.dtype.kind in "biufmM":
         return column.to_numpy()
     return column.tolist()
 
 
-def _plain_attributes(value: Any) -> dict[str, Any]:
+def _plain_attributes(value: object) -> dict[str, object]:
     """Return the public attributes of an object that are text, numbers, truth values or stored classes."""
     attributes = {}
     for name in dir(value):
@@ -167,7 +182,7 @@ def _plain_attributes(value: Any) -> dict[str, Any]:
     return attributes
 
 
-def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
+def _decode(value: object, arrays: Sequence[AnyArray]) -> Any:
     """Return the value that `_encode` has converted to JSON and arrays."""
     if isinstance(value, list):
         return [_decode(entry, arrays) for entry in value]
@@ -180,7 +195,11 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
     if "tuple" in value:
         return tuple(_decode(value["tuple"], arrays))
     if "dict" in value:
-        return {_decode(key, arrays): _decode(entry, arrays) for key, entry in value["dict"]}
+        mapping = {}
+        for key, entry in value["dict"]:
+            mapping[_decode(key, arrays)] = _decode(entry, arrays)
+
+        return mapping
     if "frame" in value:
         return _decode_frame(value, arrays)
     if "described" in value:
@@ -188,7 +207,7 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
     return _decode_instance(value, arrays)
 
 
-def _decode_frame(value: dict[str, Any], arrays: Sequence[AnyArray]) -> pd.DataFrame:
+def _decode_frame(value: dict[str, object], arrays: Sequence[AnyArray]) -> pd.DataFrame:
     """Return a data frame from its columns and its index."""
     columns = _decode(value["frame"], arrays)
     index = _decode(value["index"], arrays)
@@ -210,7 +229,11 @@ def _decode_instance(value: dict[str, Any], arrays: Sequence[AnyArray]) -> Any:
     unknown_fields = content.keys() - {field.name for field in fields(cls)}
     if unknown_fields:
         raise ValueError(f"{name} has no {', '.join(sorted(unknown_fields))} in this version")
-    return cls(**{field: _decode(entry, arrays) for field, entry in content.items()})
+    values = {}
+    for field, entry in content.items():
+        values[field] = _decode(entry, arrays)
+
+    return cls(**values)
 
 
 def _qualified_name(cls: type) -> str:

@@ -17,7 +17,7 @@ from ipseval.utils.types import AnyArray, BoolArray
 FINER = ("ps", "fs", "as")  # units of time below a nanosecond
 
 
-def frame_columns(frame: Any) -> set[str]:
+def frame_columns(frame: object) -> set[str]:
     """Return the column names of a data frame that narwhals reads, none for anything else."""
     try:
         table: Any = nw.from_native(frame)
@@ -37,21 +37,32 @@ def as_frame(values: Any) -> Any | None:
         return None
 
 
-def extract_columns(frame: Any, names: list[str]) -> dict[str, AnyArray]:
+def extract_columns(frame: object, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
     table = _table(frame, names)
-    return {name: _complete(table[name], name) for name in names}
+    columns: dict[str, AnyArray] = {}
+    for name in names:
+        columns[name] = _complete(table[name], name)
+
+    return columns
 
 
 def extract_log_columns(
-    frame: Any, ids: list[str], numbers: list[str]
+    frame: object, ids: list[str], numbers: list[str]
 ) -> tuple[dict[str, Ids], dict[str, AnyArray]]:
     """Return columns of ids as codes, and others as `extract_columns` does."""
     table = _table(frame, [*ids, *numbers])
-    id_columns = {name: encode_column(table[name], f"column {name!r}") for name in ids}
+    id_columns = {}
+    for name in ids:
+        id_columns[name] = encode_column(table[name], f"column {name!r}")
+
     for name, column in id_columns.items():
         _refuse_missing(column.missing, name)
-    return id_columns, {name: _complete(table[name], name) for name in numbers}
+    number_columns = {}
+    for name in numbers:
+        number_columns[name] = _complete(table[name], name)
+
+    return id_columns, number_columns
 
 
 def to_pandas_series(column: Any) -> pd.Series:
@@ -72,7 +83,7 @@ def to_pandas_series(column: Any) -> pd.Series:
     return pd.Series(arrow, dtype=pd.ArrowDtype(arrow.type))
 
 
-def encode_column(column: Any, name: str) -> Ids:
+def encode_column(column: object, name: str) -> Ids:
     """Return a column of narwhals as codes of its sorted distinct ids, −1 where one is missing."""
     series = to_pandas_series(column)
     dtype = series.dtype
@@ -93,7 +104,11 @@ def _table(frame: Any, names: list[str]) -> Any:
     table = as_frame(frame)
     if table is None:
         raise InputError(f"expected a data frame (pandas, polars, pyarrow, …); got {type(frame).__name__}.")
-    missing = [name for name in names if name not in table.columns]
+    missing = []
+    for name in names:
+        if name not in table.columns:
+            missing.append(name)
+
     if missing:
         raise InputError(
             f"column {missing[0]!r} is not in the frame; it has {format_examples(table.columns, 12) or 'none'}. "
@@ -102,7 +117,7 @@ def _table(frame: Any, names: list[str]) -> Any:
     return table
 
 
-def _complete(column: Any, name: str) -> AnyArray:
+def _complete(column: object, name: str) -> AnyArray:
     """Return a column as an array that pandas can hash, or raise `InputError` for missing entries."""
     array: AnyArray = _convert_to_utc(column).to_numpy()
     if array.dtype.kind in "US":

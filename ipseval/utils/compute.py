@@ -86,7 +86,7 @@ DEFAULT_COMPUTE = ComputeOptions()
 
 
 @public_function
-def check_compute(compute: Any) -> ComputeOptions:
+def check_compute(compute: object) -> ComputeOptions:
     """Return `compute`, or raise `InputError` if it is not a `ComputeOptions`."""
     if not isinstance(compute, ComputeOptions):
         raise InputError(
@@ -121,15 +121,17 @@ class _BlasLimit:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.n_calls = 0
-        self.original: list[tuple[Callable[[int], Any], int]] = []
+        self.original: list[tuple[Callable[[int], object], int]] = []
 
     def start(self) -> None:
         """Set one thread, unless another call has done so."""
         with self.lock:
             if self.n_calls == 0:
-                self.original = [
-                    (set_threads, library.num_threads) for library, set_threads in _find_blas_libraries()
-                ]
+                settings = []
+                for library, set_threads in _find_blas_libraries():
+                    settings.append((set_threads, library.num_threads))
+
+                self.original = settings
                 for set_threads, _ in self.original:
                     set_threads(1)
             self.n_calls += 1
@@ -165,11 +167,14 @@ def _find_blas_libraries() -> list[tuple[Any, Callable[[int], Any]]]:
     """
     from threadpoolctl import ThreadpoolController
 
-    libraries = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
-    # From version 3.8 on `set_num_threads` has no effect in all threads but one.
-    return [
-        (library, getattr(library, "_real_set_num_threads", library.set_num_threads)) for library in libraries
-    ]
+    libraries: list[tuple[Any, Callable[[int], Any]]] = []
+    for library in ThreadpoolController().lib_controllers:
+        if library.user_api != "blas":
+            continue
+        # From version 3.8 on `set_num_threads` has no effect in all threads but one.
+        set_threads = getattr(library, "_real_set_num_threads", library.set_num_threads)
+        libraries.append((library, set_threads))
+    return libraries
 
 
 def _parse_bytes(max_memory: int | str) -> int:

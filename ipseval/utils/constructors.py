@@ -23,7 +23,7 @@ class NamedConstructors(type):
         raise AttributeError(text, name=name, obj=cls)
 
 
-def word_frame_error(cls: type, value: Any) -> str:
+def word_frame_error(cls: type, value: object) -> str:
     """Return the error of a class that was called on a data frame in place of its fields."""
     return (
         f"{cls.__name__} must be made from arrays of codes; got {type(value).__name__}. "

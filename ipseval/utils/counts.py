@@ -39,7 +39,12 @@ class Count:
 
 def drop_zero_counts(*counts: Count) -> tuple[Count, ...]:
     """Return the counts without those that are 0."""
-    return tuple(count for count in counts if count.count)
+    non_zero_counts = []
+    for count in counts:
+        if count.count:
+            non_zero_counts.append(count)
+
+    return tuple(non_zero_counts)
 
 
 def added(first: Iterable[Count], second: Iterable[Count]) -> tuple[Count, ...]:
@@ -61,7 +66,11 @@ def added(first: Iterable[Count], second: Iterable[Count]) -> tuple[Count, ...]:
 def counts_frame(counts: Iterable[Count]) -> pd.DataFrame:
     """Return one row per count with subject, what, count and of, which is NA where there is no total."""
     rows = list(counts)
-    frame = pd.DataFrame([(row.subject, row.what) for row in rows], columns=["subject", "what"])
+    records = []
+    for row in rows:
+        records.append((row.subject, row.what))
+
+    frame = pd.DataFrame(records, columns=["subject", "what"])
     frame["count"] = np.array([row.count for row in rows], dtype=np.int64)
     frame["of"] = pd.array([row.of for row in rows], dtype="Int64")
     return frame

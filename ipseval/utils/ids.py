@@ -32,7 +32,7 @@ def _list_column_names() -> set[str]:
 HEADERS = _list_column_names()
 
 
-def as_ids(values: Any, name: str, *, complete: bool = False) -> AnyArray:
+def as_ids(values: object, name: str, *, complete: bool = False) -> AnyArray:
     """Return ids as a one-dimensional array of one type, or raise `InputError` for missing ids.
 
     Python numbers in an array of objects become an array of numbers, and dates with a time zone become dates
@@ -105,7 +105,7 @@ def mixed_types_error(values: Iterable[object], name: str) -> InputError:
     return InputError(text)
 
 
-def to_id_array(ids: Any, name: str) -> AnyArray:
+def to_id_array(ids: object, name: str) -> AnyArray:
     """Return ids as a one-dimensional array after checking that none is missing or repeated."""
     array = as_ids(ids, name)
     if array.size == 0:
@@ -121,7 +121,11 @@ def to_id_array(ids: Any, name: str) -> AnyArray:
 
 def unify_id_types(arrays: list[AnyArray], name: str) -> list[AnyArray]:
     """Return arrays of ids converted to one type, or raise `InputError` if ids would change."""
-    non_empty = [array for array in arrays if array.size]
+    non_empty = []
+    for array in arrays:
+        if array.size:
+            non_empty.append(array)
+
     kinds = {_kind(array) for array in non_empty}
     dtypes = {array.dtype for array in non_empty}
     if len(dtypes) <= 1 and len(kinds) <= 1:
@@ -202,7 +206,7 @@ def _is_number(array: AnyArray) -> bool:
     return _kind(array) in ("i", "u", "f")
 
 
-def align_labels(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) -> Any:
+def align_labels(values: object, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) -> Any:
     """Return the values of a Series, or a frame, with ids as labels in the order of `ids`, NaN for other ids.
 
     Values without labels are in this order already. So are values with the default labels 0, 1, 2, … of
@@ -231,7 +235,7 @@ def align_labels(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] =
     return values.set_axis(positions).reindex(range(ids.size)).to_numpy()
 
 
-def align_rows(values: Any, name: str, like: Any = None) -> Any:
+def align_rows(values: object, name: str, like: object = None) -> Any:
     """Return a Series in the order of the rows of `like`, or of 0, 1, 2, … if `like` has no index."""
     if not isinstance(values, pd.Series):
         return values

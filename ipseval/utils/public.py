@@ -11,7 +11,7 @@ import difflib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
@@ -85,15 +85,16 @@ def _find_truth_values(function: Callable[..., object]) -> list[tuple[int, bool,
     """Return position, whether it can be passed by position, and name of each parameter of type bool."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return [
-        (position, position < code.co_argcount, name)
-        for position, name in enumerate(names)
-        if function.__annotations__.get(name) == "bool"
-    ]
+    truth_values: list[tuple[int, bool, str]] = []
+    for position, name in enumerate(names):
+        if function.__annotations__.get(name) == "bool":
+            truth_values.append((position, position < code.co_argcount, name))
+
+    return truth_values
 
 
 def _check_truth_values(
-    parameters: Sequence[tuple[int, bool, str]], args: Sequence[object], kwargs: dict[str, Any]
+    parameters: Sequence[tuple[int, bool, str]], args: Sequence[object], kwargs: dict[str, object]
 ) -> None:
     """Raise `InputError` for text in place of a truth value: every text counts as true, "False" too."""
     for position, is_positional, name in parameters:
@@ -106,7 +107,7 @@ def _check_truth_values(
 
 
 def describe_misfit(
-    function: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any]
+    function: Callable[..., object], args: Sequence[object], kwargs: dict[str, object]
 ) -> str | None:
     """Return the error of the first argument that does not fit its annotation, or None."""
     try:
@@ -125,7 +126,7 @@ def describe_misfit(
 
 
 def _describe_unknown_argument(
-    function: Callable[..., object], args: Sequence[Any], kwargs: dict[str, Any]
+    function: Callable[..., object], args: Sequence[object], kwargs: dict[str, object]
 ) -> str | None:
     """Return the error of an unknown keyword or a surplus position; None for a missing argument."""
     if function.__name__ == "__init__" and len(args) == 2 and not kwargs and hasattr(args[1], "columns"):
@@ -140,7 +141,7 @@ def _describe_unknown_argument(
     positional_kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     keyword_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
-    options = [parameter.name for parameter in visible if parameter.kind in keyword_kinds]
+    options = _select_names(visible, keyword_kinds)
     unknown = [option for option in kwargs if option not in options]
     if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
         return f"{name} has no option {unknown[0]}=. {_advise_option(unknown[0], options)}"
@@ -149,11 +150,20 @@ def _describe_unknown_argument(
     n_hidden = len(parameters) - len(visible)
     n_given = len(args) - n_hidden
     if n_given > n_positions and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        keyword_only = [parameter.name for parameter in visible if parameter.kind is parameter.KEYWORD_ONLY]
+        keyword_only = _select_names(visible, (inspect.Parameter.KEYWORD_ONLY,))
         positional = " and ".join(f"`{option}`" for option in options[:n_positions]) or "nothing"
         advice = _advise_keyword(args[n_hidden + n_positions], keyword_only)
         return f"{name} accepts {positional} by position. {advice}"
     return None
+
+
+def _select_names(parameters: Iterable[inspect.Parameter], kinds: Sequence[object]) -> list[str]:
+    """Return the names of the parameters that are of one of the kinds."""
+    names = []
+    for parameter in parameters:
+        if parameter.kind in kinds:
+            names.append(parameter.name)
+    return names
 
 
 def _advise_option(unknown: str, options: Sequence[str]) -> str:
@@ -199,7 +209,7 @@ def _explain_missing_attribute(self: object, name: str) -> Any:
     raise missing_attribute(f"{type(self).__name__!r} object", name, members)
 
 
-def explain_missing_names(module: str) -> Callable[[str], Any]:
+def explain_missing_names(module: str) -> Callable[[str], object]:
     """Return a `__getattr__` for a module, which explains names that the module does not have."""
 
     def explain(name: str) -> Any:

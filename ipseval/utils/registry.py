@@ -48,7 +48,7 @@ class Registry(dict[str, T]):
             self[name] = self.check(name, getattr(importlib.import_module(module), class_name))
         return super().__getitem__(name)
 
-    def add(self, name: str, given: Any) -> None:
+    def add(self, name: str, given: object) -> None:
         """Add a member; the same class, defined anew, takes the place of the former."""
         member = self.check(name, given)
         taken = find_match(name, [*self, *self.aliases])
@@ -124,7 +124,7 @@ def _have_same_name(first: object, second: object) -> bool:
     return _qualified_name(first) == _qualified_name(second)
 
 
-def _qualified_name(member: Any) -> tuple[str, str]:
+def _qualified_name(member: object) -> tuple[str, str]:
     """Return module and name of a class or function, or of the class of an object."""
     definition = member if hasattr(member, "__qualname__") else type(member)
     return definition.__module__, definition.__qualname__
@@ -147,7 +147,11 @@ def find_match(name: object, choices: Iterable[str]) -> str | None:
     known = list(choices)
     if name in known:
         return name
-    matches = [choice for choice in known if fold_label(choice) == fold_label(name)]
+    matches = []
+    for choice in known:
+        if fold_label(choice) == fold_label(name):
+            matches.append(choice)
+
     if len(matches) == 1:
         return matches[0]
     return None
@@ -157,6 +161,9 @@ def look_up(registry: Mapping[str, T], name: object, what: str, advice: Mapping[
     """Return the member called `name`."""
     match = find_match(name, registry)
     if match is None:
-        advice_by_label = {fold_label(label): text for label, text in (advice or {}).items()}
+        advice_by_label = {}
+        for label, text in (advice or {}).items():
+            advice_by_label[fold_label(label)] = text
+
         raise UnknownNameError(what, name, registry, advice_by_label.get(fold_label(str(name)), "")) from None
     return registry[match]

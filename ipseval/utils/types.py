@@ -35,7 +35,7 @@ class HasIds(Protocol):
         """Ids of the items."""
 
 
-def copy_if_writable(values: Any) -> AnyArray:
+def copy_if_writable(values: object) -> AnyArray:
     """Return an array that the caller cannot write to: a copy, unless it is read-only already."""
     array = np.asarray(values)
     base = array
@@ -53,13 +53,13 @@ def as_readonly(array: AnyArray) -> AnyArray:
     return view
 
 
-def assign(instance: Any, /, **fields: Any) -> None:
+def assign(instance: object, /, **fields: object) -> None:
     """Set fields of a frozen dataclass while it is made."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
 
 
-def build_unchecked(kind: type[Value], **values: Any) -> Value:
+def build_unchecked(kind: type[Value], **values: object) -> Value:
     """Return a frozen dataclass of checked values, and of arrays that nobody else writes to."""
     instance = object.__new__(kind)
     defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
@@ -71,7 +71,7 @@ def build_unchecked(kind: type[Value], **values: Any) -> Value:
     return instance
 
 
-def freeze(value: Any, *names: str) -> None:
+def freeze(value: object, *names: str) -> None:
     """Make the named arrays of a frozen dataclass read-only; None stays None."""
     for name in names:
         array = getattr(value, name)

@@ -352,9 +352,13 @@ class ValidationAccumulator:
         for note in notes:
             warn_user(note, DataWarning)
         n_random_positives, n_compared_users = np.mean(self.counts, axis=0)
+        cells = {}
+        for key, splits in self.criteria.items():
+            cells[key] = _average_criteria(splits)
+
         return Validation(
             frame=pd.DataFrame(self.columns).astype({"fold": "Int64"}),
-            cells={key: _average_criteria(splits) for key, splits in self.criteria.items()},
+            cells=cells,
             name=study.name,
             n_splits=len(self.counts),
             n_resamples=self.weights.shape[0] - 1,
@@ -422,4 +426,8 @@ def _group_contribution_weights(
         if form is None or not form.weighted or form.per_user or form.is_sum:
             continue
         indices_by_form.setdefault(form, []).append(index)
-    return [(np.array(indices), form.base * sample.weights) for form, indices in indices_by_form.items()]
+
+    groups: list[tuple[IntArray, FloatArray]] = []
+    for common_form, indices in indices_by_form.items():
+        groups.append((np.array(indices), common_form.base * sample.weights))
+    return groups

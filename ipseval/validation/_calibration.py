@@ -159,7 +159,7 @@ def _calibrate_by_fold(
     test = split.test
     values = np.full(len(test), np.nan)
     propensities = []
-    cache: dict[Hashable, Any] = {}
+    cache: dict[Hashable, object] = {}
     for number in np.unique(fold):
         is_weighted = fold[test.user] == number
         calibration = Calibration(

@@ -241,11 +241,14 @@ def exposure_curve(
     if not hasattr(propensity, "fit"):
         raise InputError(f"propensity must be a model with fit(train); got {type(propensity).__name__}.")
     generator = as_generator(rng)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for split_number in range(check_positive_int("n_splits", n_splits)):
         split = split_random(study.positives().biased, test_fraction=test_fraction, rng=generator)
         exposure = exposure_outside_training(study, split)
-        scorers = {name: train(split.train) for name, train in models.items()}
+        scorers = {}
+        for name, train in models.items():
+            scorers[name] = train(split.train)
+
         ranks = rank_with_pairs(scorers, split, positive_pair_keys(exposure), compute)
         experiment = _SplitExperiment.from_ranks(
             ranks,
@@ -372,7 +375,7 @@ class _SplitExperiment:
 
     def iterate_scores(
         self, users: IntArray, estimates: Mapping[str, pd.DataFrame], level: float
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[dict[str, object]]:
         """Yield the scores of each estimator and metric; the users that were not drawn are the reference."""
         reference_ranks = self.select_random_ranks(np.setdiff1d(self.exposed_users, users))
         reference_frame = evaluate_ranks(reference_ranks, metrics=self.metrics, estimators=[AOA_POOLED]).frame
@@ -415,4 +418,8 @@ def _pivot_columns(
     rows: list[int] = []
     for metric_label in metrics:
         rows.extend(row_of_cell[metric_label, model] for model in models)
-    return tuple(frame[column].to_numpy()[rows].reshape(len(metrics), -1) for column in columns)
+    pivoted_columns = []
+    for column in columns:
+        pivoted_columns.append(frame[column].to_numpy()[rows].reshape(len(metrics), -1))
+
+    return tuple(pivoted_columns)

@@ -119,10 +119,18 @@ class PairedPositives:
         first_held_out, first_random = self.first
         is_held_out_selected = users[first_held_out.user]
         is_random_selected = users[first_random.user]
+        held_out = {}
+        for name, ranked in self.held_out.items():
+            held_out[name] = ranked.select(is_held_out_selected)
+
+        random = {}
+        for name, ranked in self.random.items():
+            random[name] = ranked.select(is_random_selected)
+
         return replace(
             self,
-            held_out={name: ranked.select(is_held_out_selected) for name, ranked in self.held_out.items()},
-            random={name: ranked.select(is_random_selected) for name, ranked in self.random.items()},
+            held_out=held_out,
+            random=random,
         )
 
     @cached_property
@@ -148,7 +156,11 @@ class PairedPositives:
 
     def _build_unweighted_samples(self, ranks: Ranks) -> dict[str, Sample]:
         """Return the samples of every recommender without weights."""
-        return {name: build_sample(ranked, None, None, self.ties) for name, ranked in ranks.items()}
+        samples: dict[str, Sample] = {}
+        for name, ranked in ranks.items():
+            samples[name] = build_sample(ranked, None, None, self.ties)
+
+        return samples
 
     def weighted(self, propensity: Propensity) -> tuple[PairedPositives, Mapping[str, Sample]]:
         """Return the comparison without positives that have no propensity, and their weighted samples.
@@ -188,4 +200,8 @@ def select_pairs(ranks: Mapping[str, RankedPositives], pairs: IntArray, n_items:
     """Return the ranked positives that are among the pairs with these keys."""
     first = next(iter(ranks.values()))
     is_selected = is_member(first.user * np.int64(n_items) + first.item, pairs)
-    return {name: ranked.select(is_selected) for name, ranked in ranks.items()}
+    selected_ranks = {}
+    for name, ranked in ranks.items():
+        selected_ranks[name] = ranked.select(is_selected)
+
+    return selected_ranks

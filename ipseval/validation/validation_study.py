@@ -161,10 +161,17 @@ def validate(
         )
     check_fraction("confidence_level", confidence_level)
     check_positive_int("n_folds", n_folds, minimum=2)
-    metric_objects = [metric(request) for request in as_list(metrics, "metrics")]
+    metric_objects = []
+    for request in as_list(metrics, "metrics"):
+        metric_objects.append(metric(request))
+
     _check_metrics(metric_objects)
     requested_estimators = as_list(estimators, "estimators")
-    estimator_objects = [resolve_estimator(request) for request in requested_estimators if request != PPI]
+    estimator_objects = []
+    for request in requested_estimators:
+        if request != PPI:
+            estimator_objects.append(resolve_estimator(request))
+
     check_compute(compute)
     generator = as_generator(rng)
     study = _resolve_study(study, random_exposure, split, threshold)
@@ -216,7 +223,11 @@ def validate(
 def _build_scorers(models: Mapping[str, Any], split: Split, *, trained: bool) -> dict[str, object]:
     """Return the scorers of a split: the models themselves, or the results of training them."""
     scorers = models if trained else {name: train(split.train) for name, train in models.items()}
-    return {name: adapt(scorer, split, name=name) for name, scorer in scorers.items()}
+    adapted_scorers: dict[str, object] = {}
+    for name, scorer in scorers.items():
+        adapted_scorers[name] = adapt(scorer, split, name=name)
+
+    return adapted_scorers
 
 
 def _resolve_study(
@@ -314,7 +325,7 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     --------
     validate : Compare the propensities with random exposure.
     """
-    rules: dict[str, Any] = {}
+    rules: dict[str, object] = {}
     for gamma in GAMMAS:
         rules[f"gamma = {gamma:g}"] = PowerLawPropensity(gamma=gamma, unseen="smooth")
     rules["gamma calibrated"] = calibrate_gamma
@@ -369,7 +380,11 @@ def _mean_gamma_of_lists(calibration: Calibration, length: int) -> float:
     """Return the mean γ of the lists of all recommenders that may resemble a logging recommender."""
     train = calibration.train
     split = Split(train, calibration.held_out)
-    scorers = [scorer for name, scorer in calibration.models.items() if name not in NOT_A_LOGGER]
+    scorers = []
+    for name, scorer in calibration.models.items():
+        if name not in NOT_A_LOGGER:
+            scorers.append(scorer)
+
     if not scorers:
         raise InputError("γ from lists needs a recommender other than popularity and random.")
     gammas = []

@@ -135,7 +135,11 @@ def _open_decompressed(path: Path) -> Iterator[IO[bytes]]:
 def _open_member(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
     """Open the only file in a zip archive; raise `InputError` for workbooks and arrays, also archives."""
     with zipfile.ZipFile(file) as archive:
-        members = [member for member in archive.infolist() if not member.is_dir()]
+        members = []
+        for member in archive.infolist():
+            if not member.is_dir():
+                members.append(member)
+
         names = [member.filename for member in members]
         if "[Content_Types].xml" in names or "mimetype" in names:
             raise InputError(

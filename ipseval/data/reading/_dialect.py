@@ -62,7 +62,11 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool | None:
     first_row = rows[0]
     if any(_is_filled_number(cell) for cell in first_row):
         return False
-    complete_rows = [row for row in rows[1:] if len(row) == len(first_row)]
+    complete_rows = []
+    for row in rows[1:]:
+        if len(row) == len(first_row):
+            complete_rows.append(row)
+
     columns_below = list(zip(*complete_rows, strict=True))
     usual_names = {normalize_name(cell) for cell in first_row} & ALL_USUAL_NAMES
     recurs = any(cell in column for cell, column in zip(first_row, columns_below, strict=False))

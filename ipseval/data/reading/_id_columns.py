@@ -184,7 +184,11 @@ def _has_footer(codes: IntArray, labels: list[str]) -> bool:
     letters = re.sub(r"[^a-z]", "", label.lower())
     if letters in FOOTERS or label.startswith(("--", "(")):
         return True
-    other_labels = [text for position, text in enumerate(labels) if position != last_code]
+    other_labels = []
+    for position, text in enumerate(labels):
+        if position != last_code:
+            other_labels.append(text)
+
     if len(other_labels) < 2 or label[-1:].isdigit():
         return False
     return all(_WHOLE_NUMBER.fullmatch(text) for text in other_labels)

@@ -166,7 +166,11 @@ def read_attributes(
     opened_source = open_source(source, options)
     builder = _read_id_column(opened_source, of, column)
     id_column = builder.column_names[of]
-    attribute_columns = [name for name in opened_source.columns if name != id_column]
+    attribute_columns = []
+    for name in opened_source.columns:
+        if name != id_column:
+            attribute_columns.append(name)
+
     codes = builder.ids[of].codes
     is_repeat = np.asarray(pd.Series(codes).duplicated())
     if not attribute_columns or of in attribute_columns:

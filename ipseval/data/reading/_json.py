@@ -52,7 +52,7 @@ def read_json(path: Path, encoding: str) -> Any:
         return _read_lines(path, text.split("\n"), _parse_line, "JSON")
 
 
-def check_records(path: Path, records: list[Any], columns: list[str] | None) -> None:
+def check_records(path: Path, records: list[object], columns: list[str] | None) -> None:
     """Raise `InputError` unless all entries are objects, or lists with a value for each of the columns."""
     invalid_rows = [row for row, record in enumerate(records) if not _is_record(record, columns)]
     if invalid_rows:
@@ -84,7 +84,7 @@ def _parse_line(line: str) -> Any:
     return json.loads(line, object_pairs_hook=_build_unique_object)
 
 
-def _read_lines(path: Path, lines: Iterable[str], parse: Callable[[str], Any], noun: str) -> list[Any]:
+def _read_lines(path: Path, lines: Iterable[str], parse: Callable[[str], object], noun: str) -> list[object]:
     """Return the values of the lines of a file; `noun` names them in the error."""
     records = []
     errors: dict[int, Exception] = {}
@@ -105,11 +105,15 @@ def _read_lines(path: Path, lines: Iterable[str], parse: Callable[[str], Any], n
     return records
 
 
-def _build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_unique_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return a JSON object; raise `ValueError` for repeated names, of which a parser keeps only the last."""
     record = dict(pairs)
     if len(record) < len(pairs):
         n_values = Counter(name for name, _ in pairs)
-        duplicate_names = [name for name, count in n_values.items() if count > 1]
+        duplicate_names = []
+        for name, count in n_values.items():
+            if count > 1:
+                duplicate_names.append(name)
+
         raise ValueError(f"an object repeats {format_examples(duplicate_names)}")
     return record

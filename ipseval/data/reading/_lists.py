@@ -159,7 +159,7 @@ class Lists:
         """Return the name of the column of each role; None if the caller has not named it."""
         return {"user": self.user, "item": self.item, RANK: self.rank, SCORE: self.score}
 
-    def _read_table(self, source: Any) -> tuple[Entries, Audit]:
+    def _read_table(self, source: object) -> tuple[Entries, Audit]:
         """Return the entries of a frame, mapping or file, with counts and problems."""
         for method in ("to_df", "to_dataframe"):  # lists of LensKit, runs of ranx
             if hasattr(source, method) and not hasattr(source, "columns"):

@@ -92,7 +92,11 @@ class LogBuilder:
     ) -> LogBuilder:
         """Read the matched columns of a source."""
         column_names = match.columns
-        id_columns = [column_names[role] for role in ID_ROLES if role in column_names]
+        id_columns = []
+        for role in ID_ROLES:
+            if role in column_names:
+                id_columns.append(column_names[role])
+
         table = source.load(list(column_names.values()), id_columns)
         builder = cls(
             source_name=source.name,
@@ -122,7 +126,11 @@ class LogBuilder:
         """Return which columns are read for which roles, and which are not read."""
         notes = {role: column.note for role, column in self.values.items()}
         description = describe_mapping(self.column_names, notes)
-        unread_columns = [name for name in source.columns if name not in self.column_names.values()]
+        unread_columns = []
+        for name in source.columns:
+            if name not in self.column_names.values():
+                unread_columns.append(name)
+
         if unread_columns:
             description += f"; not read: {format_examples(unread_columns, N_EXAMPLES)}"
         return description
@@ -196,7 +204,11 @@ class LogBuilder:
         layout = source.layout
         if layout is not None and (layout.trec or layout.name in ("pairs", "adjacency")):
             return
-        columns = {role: name for role, name in self.column_names.items() if role in CHECKED_ROLES}
+        columns = {}
+        for role, name in self.column_names.items():
+            if role in CHECKED_ROLES:
+                columns[role] = name
+
         candidates = list(columns.values())
         has_no_header = layout is not None and not layout.header
         if has_no_header:
@@ -343,7 +355,11 @@ class LogBuilder:
 
     def _remove_unused_ids(self, role: str) -> None:
         """Remove ids that occur only in rows with a missing entry of another column."""
-        incomplete_masks = [is_missing for is_missing in self._find_missing().values() if is_missing.any()]
+        incomplete_masks = []
+        for is_missing in self._find_missing().values():
+            if is_missing.any():
+                incomplete_masks.append(is_missing)
+
         if not incomplete_masks:
             return
         ids = self.ids[role]
@@ -392,9 +408,20 @@ class LogBuilder:
 
     def _select_complete(self, columns: Columns) -> Columns:
         """Return the complete rows of columns without a problem, in which further problems can be found."""
-        problem_roles = {role for role, column in self.values.items() if column.problem is not None}
-        sound_columns = {role: values for role, values in columns.items() if role not in problem_roles}
-        masks = [~is_missing[self.keep] for is_missing in self._find_missing().values()]
+        problem_roles = set()
+        for role, column in self.values.items():
+            if column.problem is not None:
+                problem_roles.add(role)
+
+        sound_columns = {}
+        for role, values in columns.items():
+            if role not in problem_roles:
+                sound_columns[role] = values
+
+        masks = []
+        for is_missing in self._find_missing().values():
+            masks.append(~is_missing[self.keep])
+
         if "user" in columns:
             masks.append(columns["user"] >= 0)
         if "item" in columns:
@@ -487,16 +514,25 @@ def _find_first_cells(source: Source, names: Sequence[str]) -> dict[str, list[st
     for position, name in enumerate(source.layout.columns):
         if name in names:
             cells[name] = [row[position] for row in source.layout.body]
-    return {name: cells[name] for name in names if name in cells}
+    known_cells: dict[str, list[str]] = {}
+    for name in names:
+        if name in cells:
+            known_cells[name] = cells[name]
+
+    return known_cells
 
 
 def _load_all_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
     """Return all cells of columns as text."""
     table = source.load(names, names)
-    return {name: _to_text(table[name].to_list()) for name in names}
+    text_cells: dict[str, list[str]] = {}
+    for name in names:
+        text_cells[name] = _to_text(table[name].to_list())
+
+    return text_cells
 
 
-def _to_text(cells: Sequence[Any]) -> list[str]:
+def _to_text(cells: Sequence[object]) -> list[str]:
     """Return cells as text; missing ones (None, NaN, NaT and the NA of pandas) become empty."""
     return ["" if _is_missing(cell) else str(cell) for cell in cells]
 

@@ -68,9 +68,17 @@ def _match_columns(source: Source, names: Mapping[str, str | None], ignore: Sequ
             )
         )
     unread_roles = ("value",) if "clicked" in match.columns else IMPRESSION_ROLES
-    wrong_roles = [role for role in unread_roles if role in named_roles and role in match.columns]
+    wrong_roles = []
+    for role in unread_roles:
+        if role in named_roles and role in match.columns:
+            wrong_roles.append(role)
+
     problems += [_describe_wrong_log_type(role, match.columns) for role in wrong_roles]
-    columns = {role: name for role, name in match.columns.items() if role not in unread_roles}
+    columns = {}
+    for role, name in match.columns.items():
+        if role not in unread_roles:
+            columns[role] = name
+
     evidence: dict[str, Evidence] = {}
     for role in columns:
         if role not in named_roles:

@@ -47,7 +47,11 @@ class ColumnTraits:
     @classmethod
     def from_cells(cls, cells: Sequence[str], is_list: bool = False) -> ColumnTraits:
         """Return the traits of a column with cells of text; empty cells are missing."""
-        filled_cells = [cell for cell in cells if cell]
+        filled_cells = []
+        for cell in cells:
+            if cell:
+                filled_cells.append(cell)
+
         distinct_cells = set(filled_cells)
         numbers = _parse_numbers(distinct_cells)
         is_number = bool(distinct_cells) and not np.isnan(numbers).any()
@@ -109,7 +113,11 @@ def _parse_numbers(cells: set[str]) -> AnyArray:
 
 def _are_written_times(cells: Sequence[str]) -> bool:
     """Return whether all filled cells are dates or times."""
-    filled_cells = [cell for cell in cells if cell]
+    filled_cells = []
+    for cell in cells:
+        if cell:
+            filled_cells.append(cell)
+
     if not filled_cells:
         return False
     return all(_WRITTEN_TIME.fullmatch(cell) for cell in filled_cells)
@@ -156,10 +164,17 @@ def check_assignment(
     list_columns : sequence of str
         Columns of lists, of which each entry becomes a row.
     """
-    roles = [role for role in CHECKED_ROLES if role in columns and role in evidence]
+    roles = []
+    for role in CHECKED_ROLES:
+        if role in columns and role in evidence:
+            roles.append(role)
+
     if not roles or not cells:
         return None
-    traits = {name: ColumnTraits.from_cells(column, name in list_columns) for name, column in cells.items()}
+    traits = {}
+    for name, column in cells.items():
+        traits[name] = ColumnTraits.from_cells(column, name in list_columns)
+
     by_position = any(evidence[role] == "position" for role in roles)
     assignment = _Assignment(
         columns=columns, roles=roles, traits=traits, cells=cells, by_position=by_position
@@ -222,11 +237,21 @@ class _Assignment:
 
     def find_unsuitable_roles(self) -> list[str]:
         """Return the roles with a column that cannot be read for the role."""
-        return [role for role in self.roles if not self.traits[self.columns[role]].can_be(role)]
+        unsuitable_roles: list[str] = []
+        for role in self.roles:
+            if not self.traits[self.columns[role]].can_be(role):
+                unsuitable_roles.append(role)
+
+        return unsuitable_roles
 
     def find_atypical_roles(self) -> list[str]:
         """Return the roles with a column that is not typical for the role."""
-        return [role for role in self.roles if not self.traits[self.columns[role]].fits(role)]
+        atypical_roles: list[str] = []
+        for role in self.roles:
+            if not self.traits[self.columns[role]].fits(role):
+                atypical_roles.append(role)
+
+        return atypical_roles
 
     def is_impossible(self) -> bool:
         """Return whether a column certainly does not have its role, whatever the other columns are."""
@@ -249,19 +274,37 @@ class _Assignment:
         candidates = self._find_candidates(has_unsuitable=bool(unsuitable_roles))
         fitting_columns = {}
         for role in self.roles:
-            fitting_columns[role] = [name for name in candidates if self.traits[name].fits(role)]
+            fitting_names = []
+            for name in candidates:
+                if self.traits[name].fits(role):
+                    fitting_names.append(name)
+
+            fitting_columns[role] = fitting_names
         return _assign_distinct(self.roles, fitting_columns)
 
     def _find_candidates(self, has_unsuitable: bool) -> list[str]:
         """Return the columns that may be assigned instead, without those that the caller has named."""
-        named_columns = {name for role, name in self.columns.items() if role not in self.roles}
+        named_columns = set()
+        for role, name in self.columns.items():
+            if role not in self.roles:
+                named_columns.add(name)
+
         role_columns = list(self.columns.values())
         candidates = role_columns
         if self.by_position and (self.is_wide or has_unsuitable):
             candidates = list(self.traits)
         elif self.by_position:
-            candidates = [name for name in self.traits if name in role_columns]
-        return [name for name in candidates if name not in named_columns]
+            candidates = []
+            for name in self.traits:
+                if name in role_columns:
+                    candidates.append(name)
+
+        unnamed_candidates: list[str] = []
+        for name in candidates:
+            if name not in named_columns:
+                unnamed_candidates.append(name)
+
+        return unnamed_candidates
 
     def explain_misfits(self, better_columns: Mapping[str, str] | None) -> str:
         """Return as text which columns do not fit, and which assignment does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -117,7 +117,7 @@ def open_source(source: object, options: ReadOptions, frame_name: str = "the dat
     return _explode_lists(table, options)
 
 
-def _open_mapping(mapping: Mapping[Any, Any], options: ReadOptions, name: str) -> Source:
+def _open_mapping(mapping: Mapping[object, object], options: ReadOptions, name: str) -> Source:
     """Return a mapping of columns, or of users to their items."""
     if _holds_columns(mapping, options):
         return _open_columns(mapping, name)
@@ -163,7 +163,7 @@ def _open_user_lists(mapping: Mapping[Any, Any], options: ReadOptions, name: str
     return _open_frame(_build_object_frame(columns), name)
 
 
-def _parse_user_list(user: object, entries: object) -> tuple[list[Any], list[Any] | None]:
+def _parse_user_list(user: object, entries: object) -> tuple[list[object], list[object] | None]:
     """Return the items of a user and their scores; None in place of scores if there are none."""
     if isinstance(entries, Mapping):
         return list(entries), list(entries.values())
@@ -180,9 +180,13 @@ def _parse_user_list(user: object, entries: object) -> tuple[list[Any], list[Any
     return [item for item, _ in pairs], [score for _, score in pairs]
 
 
-def _build_object_frame(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
+def _build_object_frame(columns: Mapping[str, list[object]]) -> pd.DataFrame:
     """Return a frame of Python objects, so that no entry is converted because of its neighbours."""
-    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
+    object_columns = {}
+    for name, values in columns.items():
+        object_columns[name] = pd.Series(values, dtype=object)
+
+    return pd.DataFrame(object_columns)
 
 
 def _open_frame(source: object, name: str) -> Source:
@@ -230,7 +234,10 @@ def _open_pandas(frame: pd.DataFrame, name: str) -> Source:
     labels = {str(label): label for label in frame.columns}
 
     def load_columns(columns: Sequence[str], _: Sequence[str]) -> Table:
-        native_columns = {column: _to_native_order(frame[labels[column]]) for column in columns}
+        native_columns = {}
+        for column in columns:
+            native_columns[column] = _to_native_order(frame[labels[column]])
+
         return nw.from_native(pd.DataFrame(native_columns, index=frame.index))
 
     lists = []
@@ -269,21 +276,45 @@ def _to_native_order(column: pd.Series) -> pd.Series:
 
 def _find_list_columns(table: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> list[str]:
     """Return the columns of a table that have the type of a list."""
-    return [name for name, dtype in table.collect_schema().items() if dtype in (nw.List, nw.Array)]
+    list_columns: list[str] = []
+    for name, dtype in table.collect_schema().items():
+        if dtype in (nw.List, nw.Array):
+            list_columns.append(name)
+
+    return list_columns
 
 
 def _find_text_list_columns(table: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> list[str]:
     """Return the columns of a table that hold lists as text."""
-    text_columns = [name for name, dtype in table.collect_schema().items() if dtype == nw.String]
+    text_columns = []
+    for name, dtype in table.collect_schema().items():
+        if dtype == nw.String:
+            text_columns.append(name)
+
     if not text_columns:
         return []
     first_rows = _collect(table.select(text_columns).head(N_CELLS))
-    return [name for name in text_columns if _hold_text_lists(first_rows[name].to_list())]
+    list_columns: list[str] = []
+    for name in text_columns:
+        if _hold_text_lists(first_rows[name].to_list()):
+            list_columns.append(name)
+
+    return list_columns
 
 
 def _hold_text_lists(cells: Iterable[object]) -> bool:
     """Return whether the cells that are text hold lists."""
-    return text_holds_lists([cell for cell in cells if isinstance(cell, str)])
+    text_cells = []
+    for cell in cells:
+        if isinstance(cell, str):
+            text_cells.append(cell)
+
+    return text_holds_lists(text_cells)
+
+
+def _intersect(names: Iterable[str], known_names: Collection[str]) -> list[str]:
+    """Return the names that are among the known ones, in their order."""
+    return [name for name in names if name in known_names]
 
 
 def _explode_lists(source: Source, options: ReadOptions) -> Source:
@@ -293,13 +324,17 @@ def _explode_lists(source: Source, options: ReadOptions) -> Source:
     adds_rank = options.lists == "ranks" and not has_order
 
     def load_columns(columns: Sequence[str], id_columns: Sequence[str]) -> Table:
-        source_columns = [name for name in columns if name in source.columns]
-        text_columns = [name for name in (*id_columns, *source.lists) if name in source_columns]
+        source_columns = _intersect(columns, source.columns)
+        text_columns = _intersect((*id_columns, *source.lists), source_columns)
         table = source.load(source_columns, text_columns)
-        list_columns = [name for name in source_columns if name in source.lists]
+        list_columns = _intersect(source_columns, source.lists)
         if not list_columns:
             return table
-        frame = _build_object_frame({name: table[name].to_list() for name in source_columns})
+        cells_by_column = {}
+        for name in source_columns:
+            cells_by_column[name] = table[name].to_list()
+
+        frame = _build_object_frame(cells_by_column)
         frame, count = _explode_frame(frame, list_columns, source.name)
         source.counts[:] = drop_zero_counts(count)
         if adds_rank:
@@ -411,7 +446,12 @@ def _find_layout_lists(layout: Layout) -> tuple[str, ...]:
         return ("item",)
     first_cells = zip(*layout.body, strict=True)
     columns = zip(layout.columns, first_cells, strict=False)
-    return tuple(name for name, cells in columns if text_holds_lists(cells))
+    list_names = []
+    for name, cells in columns:
+        if text_holds_lists(cells):
+            list_names.append(name)
+
+    return tuple(list_names)
 
 
 def _open_parquet(path: Path) -> Source:
@@ -472,14 +512,22 @@ def _open_json_object(content: dict[str, Any], options: ReadOptions, name: str) 
     return replace(_open_user_lists(content, options, name), text_columns=("user",))
 
 
-def _build_json_layout(columns: list[str], records: list[Any]) -> Layout:
+def _build_json_layout(columns: list[str], records: list[object]) -> Layout:
     """Return the layout of JSON lists without names of columns, which are found by their positions."""
-    lists = [record for record in records[:N_LINES] if isinstance(record, list)]
-    rows = tuple(tuple(map(str, record)) for record in lists)
+    lists = []
+    for record in records[:N_LINES]:
+        if isinstance(record, list):
+            lists.append(record)
+
+    rows_as_text = []
+    for record in lists:
+        rows_as_text.append(tuple(map(str, record)))
+
+    rows = tuple(rows_as_text)
     return Layout(separator="", header=False, columns=tuple(columns), rows=rows)
 
 
-def _is_single_record(content: Mapping[str, Any]) -> bool:
+def _is_single_record(content: Mapping[str, object]) -> bool:
     """Return whether a JSON object is a single record: simple values with usual names."""
     for value in content.values():
         if value is not None and not isinstance(value, (str, int, float)):

@@ -91,7 +91,11 @@ class Layout:
         """Type of a TREC file, which has no header: "run" or "qrels"; "" for other files."""
         if self.header or self.name not in ("table", "trec") or self.separator not in (BLANKS, "\t", " "):
             return ""
-        second_column = {row[1] for row in self.rows if len(row) > 1}
+        second_column = set()
+        for row in self.rows:
+            if len(row) > 1:
+                second_column.add(row[1])
+
         if self.name != "trec" and not second_column <= {"Q0", "q0", "0"}:
             return ""
         if len(self.columns) == 6:
@@ -165,13 +169,21 @@ def _read_first_lines(path: Path, encoding: str) -> list[str]:
     """Return the first lines of a file that are not blank."""
     with reading(path, ENCODING_ADVICE):
         text = decode_start(read_start(path), encoding)
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = []
+    for line in text.split("\n"):
+        if line.strip():
+            lines.append(line)
+
     return lines[:N_LINES]
 
 
 def _split_row(line: str, separator: str) -> tuple[str, ...]:
     """Return the fields of a line without blanks around them."""
-    return tuple(field.strip() for field in split_fields(line, separator))
+    fields = []
+    for field in split_fields(line, separator):
+        fields.append(field.strip())
+
+    return tuple(fields)
 
 
 def _are_adjacency_lists(rows: Sequence[tuple[str, ...]]) -> bool:

@@ -122,7 +122,10 @@ def match_columns(
     """
     problems: list[Problem] = []
     matches = _match_named_columns(columns, names, roles, problems)
-    normalized = {name: normalize_name(name, holds_lists=name in list_columns) for name in columns}
+    normalized = {}
+    for name in columns:
+        normalized[name] = normalize_name(name, holds_lists=name in list_columns)
+
     for role in roles:
         if names.get(role) is not None:
             continue
@@ -142,7 +145,11 @@ def match_columns(
                 )
             )
     _remove_shared_columns(matches, problems)
-    columns_by_role = {role: matches[role] for role in roles if role in matches}
+    columns_by_role = {}
+    for role in roles:
+        if role in matches:
+            columns_by_role[role] = matches[role]
+
     return ColumnMatch(columns_by_role, tuple(problems))
 
 
@@ -190,7 +197,11 @@ def _remove_shared_columns(matches: dict[str, str], problems: list[Problem]) -> 
     for column, count in n_roles.items():
         if count == 1:
             continue
-        roles = [role for role, name in matches.items() if name == column]
+        roles = []
+        for role, name in matches.items():
+            if name == column:
+                roles.append(role)
+
         problems.append(
             Problem(
                 f"column {column!r} is named for {' and '.join(roles)}",

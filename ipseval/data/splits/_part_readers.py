@@ -109,7 +109,11 @@ def _read_matrix(
 
 def _check_shapes(parts: Mapping[str, PartLike]) -> None:
     """Raise `InputError` if sparse matrices differ in shape."""
-    matrices = {name: part for name, part in parts.items() if is_sparse_matrix(part)}
+    matrices = {}
+    for name, part in parts.items():
+        if is_sparse_matrix(part):
+            matrices[name] = part
+
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if len(set(shapes.values())) > 1:
         shape_list = ", ".join(f"{name} {shape}" for name, shape in shapes.items())

@@ -66,7 +66,10 @@ class SlidingSplits(Sequence[Split]):
     def _windows(self) -> pd.DataFrame:
         """One row per window: window, start, end, the number of rows of each part, and used."""
         time = np.sort(get_timestamps(self.log, PURPOSE))
-        row = {name: np.searchsorted(time, times) for name, times in self.bounds.items()}
+        row = {}
+        for name, times in self.bounds.items():
+            row[name] = np.searchsorted(time, times)
+
         frame = self.bounds[["start", "end"]].rename_axis("window").reset_index()
         frame["n_train"] = row["trained"] - row["begin"]
         frame["n_purged"] = row["validated"] - row["trained"]

@@ -126,7 +126,10 @@ class BeyondAccuracy(Result):
         """
         rows = []
         for model in self.models:
-            cells = [self._build_cell((model, shown.label, LISTS), digits) for shown in self.measures]
+            cells = []
+            for shown_measure in self.measures:
+                cells.append(self._build_cell((model, shown_measure.label, LISTS), digits))
+
             rows.append((Cell(model), *cells))
         header = ("recommender", *(shown.label for shown in self.measures))
 
@@ -205,7 +208,11 @@ def beyond_accuracy(
     Coverage, gini and entropy have jackknife errors, and a bootstrap resamples the terms of the jackknife: a
     resample of users repeats lists, so the measure of the resample itself would be biased.
     """
-    chosen = list(dict.fromkeys(measure(label) for label in as_list(measures, "measures")))
+    measure_objects = []
+    for label in as_list(measures, "measures"):
+        measure_objects.append(measure(label))
+
+    chosen = list(dict.fromkeys(measure_objects))
     vectors = check_vectors(item_vectors, split.item_ids, chosen)
     if isinstance(models, Evaluation):
         models = {name: sample.ranked for name, sample in models.samples.items()}
@@ -242,7 +249,7 @@ def beyond_accuracy(
     )
 
 
-def check_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure]) -> FloatArray | None:
+def check_vectors(vectors: object, item_ids: AnyArray, measures: Sequence[Measure]) -> FloatArray | None:
     """Return vectors of the items as floats, or raise `InputError` where they are needed and missing."""
     if vectors is None:
         if any(selected.name == "ild" for selected in measures):

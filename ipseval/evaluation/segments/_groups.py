@@ -229,11 +229,18 @@ def item_groups(source: Any, *, name: str | None = None) -> Grouping:
     return _make_grouping("item", source, name)
 
 
-def split_attributes(frame: Any) -> list[Grouping]:
+def split_attributes(frame: object) -> list[Grouping]:
     """Return a grouping for each attribute of a frame with a column of ids, `user` or `item`."""
-    names = [str(name) for name in column_names(frame)]
+    names = []
+    for name in column_names(frame):
+        names.append(str(name))
+
     axes: list[Axis] = [axis for axis in AXES if axis in names]  # type: ignore[misc]
-    attributes = [name for name in names if name not in axes]
+    attributes = []
+    for name in names:
+        if name not in axes:
+            attributes.append(name)
+
     if len(axes) != 1 or not attributes:
         raise InputError(
             "a frame of groups must have one column of ids, 'user' or 'item', and at least one more; "
@@ -252,7 +259,7 @@ def split_attributes(frame: Any) -> list[Grouping]:
     return groupings
 
 
-def column_names(frame: Any) -> list[str]:
+def column_names(frame: object) -> list[str]:
     """Return the column names of a data frame, and an empty list for any other object."""
     columns = getattr(frame, "columns", None)
     if columns is None or not hasattr(frame, "__getitem__"):
@@ -284,7 +291,7 @@ def _are_known(labels: AnyArray, ids: AnyArray) -> bool:
     return bool((codes >= 0).all())
 
 
-def _make_grouping(axis: Axis, source: Any, name: str | None) -> Grouping:
+def _make_grouping(axis: Axis, source: object, name: str | None) -> Grouping:
     """Return a grouping under its name, or raise `InputError` for a source of a wrong type."""
     is_accepted = isinstance(source, (pd.Series, Mapping, np.ndarray, list, tuple)) or callable(source)
     if not is_accepted:
@@ -298,7 +305,7 @@ def _make_grouping(axis: Axis, source: Any, name: str | None) -> Grouping:
     return Grouping(axis, source, str(label))
 
 
-def _resolve_labels(source: Any, ids: AnyArray, axis: Axis, name: str) -> AnyArray:
+def _resolve_labels(source: object, ids: AnyArray, axis: Axis, name: str) -> AnyArray:
     """Return the label of each id, (n,) objects; missing labels are None or NaN."""
     if callable(source):
         source = source(ids)

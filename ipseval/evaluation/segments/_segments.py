@@ -181,7 +181,7 @@ class Segments(Result):
         covariance = cell.group_covariance(number)
         values = cell.visible_values(number)
         half_width = cell.half_width(number, self._single_level(covariance))
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "by": self.name,
             "group": self.labels,
             "model": model,
@@ -254,7 +254,7 @@ class Segments(Result):
         error = np.sqrt(np.diag(covariance))
         half_width = interval_half_width(error, n_effective, self._single_level(covariance))
         is_hidden = cell.suppressed[model] | cell.suppressed[reference]
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "by": self.name,
             "group": self.labels,
             "metric": metric,
@@ -328,7 +328,7 @@ class Segments(Result):
         )
         half_width = interval_half_width(error, gap_degrees + 1, 1 - self.confidence_level)
         group_notes = _group_notes(cell, cell.suppressed[number], np.zeros(len(labels), dtype=bool))
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "by": self.name,
             "metric": metric,
             "estimator": estimator,
@@ -361,10 +361,22 @@ class Segments(Result):
         chosen = self.estimators
         if not page:
             weighted_defaults = default_estimators(weighted=True)[1:]
-            chosen = [label for label in weighted_defaults if label in self.estimators]
+            chosen = []
+            for label in weighted_defaults:
+                if label in self.estimators:
+                    chosen.append(label)
+
             chosen = chosen or self.estimators[-1:]
-        omitted = [label for label in self.estimators if label not in chosen]
-        cells = {key: cell for key, cell in self.cells.items() if key[1] in chosen}
+        omitted = []
+        for label in self.estimators:
+            if label not in chosen:
+                omitted.append(label)
+
+        cells = {}
+        for key, cell in self.cells.items():
+            if key[1] in chosen:
+                cells[key] = cell
+
         return segment_tables(replace(self, cells=cells), digits, omitted)
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
@@ -413,7 +425,12 @@ def _index_pairs(names: Sequence[str], reference: str | None) -> list[tuple[int,
         return list(combinations(range(len(names)), 2))
     check_choice("reference", reference, names)
     base = names.index(reference)
-    return [(number, base) for number in range(len(names)) if number != base]
+    pairs: list[tuple[int, int]] = []
+    for number in range(len(names)):
+        if number != base:
+            pairs.append((number, base))
+
+    return pairs
 
 
 def _interval_columns(

@@ -74,7 +74,11 @@ def _sort_models(segments: Any, metric: str, estimator: str) -> dict[str, float]
     """Return the estimate over all users of each recommender, the highest first."""
     values = pd.Series(segments.cells[metric, estimator].whole, segments.models)
     values = values.sort_values(ascending=False, kind="stable")
-    return {str(model): float(value) for model, value in values.items()}
+    value_by_model: dict[str, float] = {}
+    for model, value in values.items():
+        value_by_model[str(model)] = float(value)
+
+    return value_by_model
 
 
 def _select(frame: pd.DataFrame, metric: object, estimator: object) -> pd.DataFrame:
@@ -105,7 +109,10 @@ def _build_table(
         lines.append((Cell(str(label)), *values, Cell(share), Cell(f"{first['n_positives']:,}")))
 
     total_share = "" if rows["share"].isna().all() else "100.0%"
-    totals = [_total_cell(value, places) for value in whole_values.values()]
+    totals = []
+    for value in whole_values.values():
+        totals.append(_total_cell(value, places))
+
     lines.append((Cell("all"), *totals, Cell(total_share), Cell("")))
     header = (grouping, *whole_values, "share of weight", "positives")
     return Table(header, tuple(lines), title, below=tuple(statements))
@@ -188,8 +195,14 @@ def _describe_gaps(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
     A recommender whose values do not vary has no test, so it is in neither sentence.
     """
     smallest = gaps.groupby("model")["p_adjusted"].min()
-    varying = [model for model in models if smallest[model] < LEVEL]
-    similar = [model for model in models if smallest[model] >= LEVEL]
+    varying = []
+    similar = []
+    for model in models:
+        if smallest[model] < LEVEL:
+            varying.append(model)
+        elif smallest[model] >= LEVEL:
+            similar.append(model)
+
     sentences = []
     if varying:
         sentences.append(f"At least one difference between groups is {SIGNIFICANT} for {listed(varying)}.")

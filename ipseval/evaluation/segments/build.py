@@ -59,7 +59,11 @@ def build_segments(
     metric_by_label = {metric.label: metric for metric in metrics}
     cells = {}
     for cell_key in sums.cells:
-        whole = np.array([whole_values[model, *cell_key] for model in models])
+        model_values = []
+        for model in models:
+            model_values.append(whole_values[model, *cell_key])
+
+        whole = np.array(model_values)
         cells[cell_key] = _build_cell(sums, cell_key, metric_by_label[cell_key[0]], whole, low_ess)
     groups = sums.groups
     return Segments(
@@ -88,7 +92,8 @@ def _build_cell(
 
     member_values: list[float] = []
     for block in cell_sums.blocks:
-        member_values.extend(member.value() for member in block.members())
+        for member in block.members():
+            member_values.append(member.value())
     value = np.array(member_values)[order].reshape(n_models, n_groups)
     covariance = block_diag(*(block.covariance() for block in cell_sums.blocks))[order][:, order]
     totals = _member_totals(cell_sums.blocks, cell_sums.volume).reorder(order, (n_models, n_groups))
@@ -103,6 +108,10 @@ def _build_cell(
         metric=metric,
         low_ess=low_ess,
     )
+    cell_notes = []
+    for n in cell_sums.n_undefined:
+        cell_notes.append(_cell_note(cell_sums.note, int(n), sums.unit))
+
     return SegmentCell(
         value=value,
         share=share,
@@ -114,7 +123,7 @@ def _build_cell(
         n_positives=sums.n_positives,
         whole=whole,
         flags=flags,
-        notes=tuple(_cell_note(cell_sums.note, int(n), sums.unit) for n in cell_sums.n_undefined),
+        notes=tuple(cell_notes),
         suppressed=suppressed,
         in_unit=metric.value_range == (0.0, 1.0),
     )
@@ -228,9 +237,11 @@ def _assess_reliability(
         uneven_weights = ""
         if weight_sums:
             uneven_weights = format_weight_flag(weight_sums, int(n_positives[group]))
-        wide_error = join_notes(
-            *(format_error_flag(metric, float(model_error)) for model_error in error[:, group])
-        )
+        error_flags = []
+        for model_error in error[:, group]:
+            error_flags.append(format_error_flag(metric, float(model_error)))
+
+        wide_error = join_notes(*error_flags)
         flags[group] = join_notes(few_users, uneven_weights, wide_error)
 
         is_hidden = bool(wide_error) or n_effective < MIN_VISIBLE_USERS
@@ -256,5 +267,9 @@ def segment_evaluation(evaluation: Any, groups: Groups) -> Segments:
     for metric in metrics:
         for estimator in estimators:
             labels = metric.label, estimator.label
-            sums[labels] = [evaluation.estimates[model, *labels].user_sums for model in samples]
+            model_sums = []
+            for model in samples:
+                model_sums.append(evaluation.estimates[model, *labels].user_sums)
+
+            sums[labels] = model_sums
     return build_evaluation_segments(evaluation, SegmentSums.of(groups, samples, sums, metrics, estimators))

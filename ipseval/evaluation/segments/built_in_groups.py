@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,10 +25,14 @@ Rule = Callable[[IntArray, int, Axis, str], Groups]
 
 
 def resolve_groups(
-    by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
+    by: object, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
 ) -> tuple[Groups, ...]:
     """Return the groups that a label, frame, Series, grouping, or a list of these names, by the ids."""
-    groupings = tuple(_resolve_grouping(entry, user_ids, item_ids, counts) for entry in _flatten(by))
+    resolved_groupings = []
+    for entry in _flatten(by):
+        resolved_groupings.append(_resolve_grouping(entry, user_ids, item_ids, counts))
+
+    groupings = tuple(resolved_groupings)
     names = [groups.name for groups in groupings]
     repeated_names = sorted({name for name in names if names.count(name) > 1})
     if repeated_names:
@@ -41,12 +44,12 @@ def resolve_groups(
     return groupings
 
 
-def names_only_items(by: Any) -> bool:
+def names_only_items(by: object) -> bool:
     """Return whether `by` names groups of items only, which can be built without knowing the users."""
     return all(_known_axis(entry) == "item" for entry in _flatten(by))
 
 
-def _flatten(by: Any) -> list[Any]:
+def _flatten(by: object) -> list[object]:
     """Return the single groupings of `by`: the entries of a list, the attributes of a frame."""
     if column_names(by):
         return [*split_attributes(by)]
@@ -61,7 +64,7 @@ def _flatten(by: Any) -> list[Any]:
     return entries
 
 
-def _known_axis(by: Any) -> str | None:
+def _known_axis(by: object) -> str | None:
     """Return "user" or "item" as far as it is known without the ids, else None."""
     if isinstance(by, str):
         name = by.partition(":")[0].strip().lower()
@@ -74,7 +77,7 @@ def _known_axis(by: Any) -> str | None:
 
 
 def _resolve_grouping(
-    by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
+    by: object, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
 ) -> Groups:
     """Return the groups that a single label, mapping, Series or grouping names."""
     if isinstance(by, str):

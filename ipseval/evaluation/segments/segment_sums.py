@@ -86,11 +86,11 @@ class SegmentSums:
             for estimator in estimators:
                 labels = metric.label, estimator.label
                 cells[labels] = _sum_cell(groups, all_samples, sums[labels], metric, estimator)
-        weights = {
-            estimator.label: _sum_weights(estimator, all_samples[0], codes, groups)
-            for estimator in estimators
-            if estimator.weighted
-        }
+        weights = {}
+        for estimator in estimators:
+            if estimator.weighted:
+                weights[estimator.label] = _sum_weights(estimator, all_samples[0], codes, groups)
+
         return cls(
             groups=groups,
             cells=cells,
@@ -113,9 +113,13 @@ class SegmentSums:
         for label, group_weights in self.weights.items():
             pairs = zip(group_weights, other.weights[label], strict=True)
             weights[label] = tuple(merge_optional(sums, addition) for sums, addition in pairs)
+        merged_cells = {}
+        for key, cell in self.cells.items():
+            merged_cells[key] = cell.merge(other.cells[key])
+
         return SegmentSums(
             groups=self.groups,
-            cells={key: cell.merge(other.cells[key]) for key, cell in self.cells.items()},
+            cells=merged_cells,
             weights=weights,
             n_positives=self.n_positives + other.n_positives,
             sizes=sizes,
@@ -190,10 +194,12 @@ def _sum_user_groups(
             group_sums = [user_sums.select_users(in_group) for user_sums in sums]
         else:
             is_member = in_group[ranked.unit(ranked.user)]
-            group_sums = [
-                compute_independent_sums(_restrict_sample(sample, is_member), metric, estimator)
-                for sample in samples
-            ]
+            group_sums = []
+            for sample in samples:
+                group_sums.append(
+                    compute_independent_sums(_restrict_sample(sample, is_member), metric, estimator)
+                )
+
         blocks.append(Moments.of([user_sums.without_size() for user_sums in group_sums]))
         powers += [power_sums(user_sums.numerator, user_sums.denominator) for user_sums in group_sums]
 

@@ -124,7 +124,7 @@ def _resolve_propensity(propensity: Propensity | None, slates: Slates) -> Propen
     return None if fitted is None else expand_to_queries(fitted, slates)
 
 
-def _refuse_model(model: Any) -> Propensity:
+def _refuse_model(model: object) -> Propensity:
     """Raise `InputError` for a model of propensities that is not fitted."""
     raise InputError(
         f"{type(model).__name__} is not fitted; slates hold no training data. Pass "
@@ -132,7 +132,7 @@ def _refuse_model(model: Any) -> Propensity:
     )
 
 
-def _resolve_slates(models: Mapping[str, Any], slates: Any | None) -> Slates:
+def _resolve_slates(models: Mapping[str, object], slates: object) -> Slates:
     """Return the slates of the argument, or of the frame of the first model."""
     if isinstance(slates, Slates):
         return slates
@@ -181,7 +181,7 @@ def _rank_model(
 
 
 def _align_scores(
-    frame: Any, slates: Slates, unscored: Unscored, name: str
+    frame: object, slates: Slates, unscored: Unscored, name: str
 ) -> tuple[AnyArray, BoolArray, tuple[Count, ...]]:
     """Return the scores of a frame in the order of the slates, whether each row has one, and counts."""
     columns = extract_columns(frame, ["query", "item", "score"])
@@ -241,7 +241,11 @@ def _warn_about_grades(slates: Slates, metrics: list[Metric]) -> None:
     """Warn when labels are grades and a metric that could read them counts positives as 1."""
     if np.isin(slates.label, (0.0, 1.0)).all():
         return
-    binary_metrics = [metric.label for metric in metrics if getattr(metric, "gain", None) == "binary"]
+    binary_metrics = []
+    for metric in metrics:
+        if getattr(metric, "gain", None) == "binary":
+            binary_metrics.append(metric.label)
+
     if binary_metrics:
         warn_user(
             f"labels have grades, but here every positive counts as 1: {', '.join(binary_metrics)}. With "
@@ -250,6 +254,6 @@ def _warn_about_grades(slates: Slates, metrics: list[Metric]) -> None:
         )
 
 
-def _is_frame(model: Any) -> bool:
+def _is_frame(model: object) -> bool:
     """Return whether a model is a data frame."""
     return bool(frame_columns(model))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -71,7 +70,7 @@ def rank_slates(
     scored_queries = slates.query[is_scored]
     n_above[is_scored], n_tied[is_scored] = ranks_within_group(scored_queries, values[is_scored])
 
-    truncation: dict[str, Any] = {}
+    truncation: dict[str, object] = {}
     if not is_scored.all():
         truncation = {"max_rank": longest, "list_length": list_length}
     rows = slates.positive_rows
@@ -92,7 +91,7 @@ def rank_slates(
     )
 
 
-def _check_scores(scores: Any, slates: Slates, name: str) -> AnyArray:
+def _check_scores(scores: object, slates: Slates, name: str) -> AnyArray:
     """Return one number for each row of the slates, or raise `InputError`."""
     values = np.asarray(align_rows(scores, f"{name}: scores", slates.row_labels))
     if values.dtype.kind not in "iuf" or values.shape != (len(slates),):

@@ -143,7 +143,9 @@ def read_trec(qrels: PathText, runs: Mapping[str, PathText]) -> tuple[pd.DataFra
     judgements.columns = pd.Index(["query", "iteration", "item", "label"])
     _check_unique_items(judgements, qrels)
     judgements["label"] = _to_numbers(judgements["label"], qrels, "relevance").clip(lower=0)
-    scores = {name: _read_run(path) for name, path in runs.items()}
+    scores = {}
+    for name, path in runs.items():
+        scores[name] = _read_run(path)
 
     judged_queries = set(judgements["query"])
     retrieved_queries: set[str] = set()

@@ -386,7 +386,7 @@ def _interpolate_tables(stack: FloatArray, knots: FloatArray, n: FloatArray) -> 
     return np.asarray((1 - share)[:, None] * stack[lower] + share[:, None] * stack[upper])
 
 
-def classify_prior(prior: Any, method: str) -> str:
+def classify_prior(prior: object, method: str) -> str:
     """Return "uniform", "estimated", or "given" for probabilities of the ranks."""
     if prior is None or method == "mle":
         if method in ("bv", "mle"):

@@ -154,7 +154,10 @@ def group_by_size(data: SampledRanks, target: Metric) -> RankGroups:
     """Return the positives in groups of about the same number of candidates."""
     group_of = _assign_groups(data.n_candidates)
     n_groups = int(group_of.max()) + 1
-    sizes = [round(float(data.n_candidates[group_of == index].mean())) for index in range(n_groups)]
+    sizes = []
+    for index in range(n_groups):
+        sizes.append(round(float(data.n_candidates[group_of == index].mean())))
+
     max_size = max(sizes)
     grid = build_rank_grid(max_size, data.n_sampled, data.replacement, cutoff=target.cutoff)
     groups = []

@@ -267,4 +267,8 @@ def _split_correction(label: str, sampled: Method | None) -> tuple[str, Method]:
 
 def resolve_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
     """Return the metrics that labels or objects name, without repetitions."""
-    return distinct_labels([metric(label) for label in as_list(metrics, "metrics")], "metrics")
+    metric_objects = []
+    for label in as_list(metrics, "metrics"):
+        metric_objects.append(metric(label))
+
+    return distinct_labels(metric_objects, "metrics")

@@ -107,7 +107,11 @@ class Rewards:
             train=split.train,
         )
         fold = self._assign_folds(np.unique(user), split.n_users)
-        models = tuple(self.model.fit(shown.select(fold[user] != number)) for number in range(self.n_folds))
+        fold_models = []
+        for number in range(self.n_folds):
+            fold_models.append(self.model.fit(shown.select(fold[user] != number)))
+
+        models = tuple(fold_models)
         excluded_pairs = Count(
             "shown pairs that are no candidates, left out", int((~is_candidate).sum()), is_candidate.size
         )

@@ -198,8 +198,16 @@ def describe_surprise(model: TrainedModel, split: Split) -> ModelScores:
     trainset = getattr(model, "trainset", None)
     if trainset is None:
         raise InputError(f"{describe_source(model)} is not trained; fit it before it is evaluated.")
-    users = as_row_ids([trainset.to_raw_uid(row) for row in range(trainset.n_users)], None, "users")
-    items = as_row_ids([trainset.to_raw_iid(row) for row in range(trainset.n_items)], None, "items")
+    raw_users = []
+    for row in range(trainset.n_users):
+        raw_users.append(trainset.to_raw_uid(row))
+
+    users = as_row_ids(raw_users, None, "users")
+    raw_items = []
+    for row in range(trainset.n_items):
+        raw_items.append(trainset.to_raw_iid(row))
+
+    items = as_row_ids(raw_items, None, "items")
     if type(model).__name__ in ("SVD", "NMF"):
         # The user's bias and the global mean are the same for all items of a user.
         bias = None
@@ -271,7 +279,10 @@ def _describe_torch_factors(parts: tuple[Tensor, ...]) -> ModelScores:
     """Return a tuple of tensors or embeddings as factors."""
     if len(parts) not in (2, 3):
         raise InputError(f"a tuple of tensors must hold user, item[, item bias]; got {len(parts)}.")
-    arrays = [_to_numpy(getattr(part, "weight", part)) for part in parts]
+    arrays = []
+    for part in parts:
+        arrays.append(_to_numpy(getattr(part, "weight", part)))
+
     bias = None
     if len(arrays) == 3:
         bias = arrays[2].reshape(-1)
@@ -355,5 +366,8 @@ def _predict_recbole(
 def _match_tokens(dataset: LibraryDataset, field: str, split_ids: AnyArray) -> AnyArray:
     """Return the ids of the model's rows, as the values of the split if their text is the same."""
     tokens = np.asarray(dataset.field2id_token[field])[1:].astype(str).astype(object)
-    id_by_text = {str(value): value for value in split_ids}
+    id_by_text = {}
+    for value in split_ids:
+        id_by_text[str(value)] = value
+
     return np.array([id_by_text.get(token, token) for token in tokens], dtype=object)

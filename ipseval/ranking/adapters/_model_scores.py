@@ -298,4 +298,8 @@ def describe_source(model: object) -> str:
 
 def root_modules(model: object) -> list[str]:
     """Return the top-level modules of the model's class and its bases, nearest first."""
-    return list(dict.fromkeys(base.__module__.split(".")[0] for base in type(model).__mro__))
+    module_names = []
+    for base in type(model).__mro__:
+        module_names.append(base.__module__.split(".")[0])
+
+    return list(dict.fromkeys(module_names))

@@ -169,7 +169,11 @@ def list_frame(model: AnyModel) -> AnyFrame | None:
 
 def _unnest_lists(table: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: list[str]) -> pd.DataFrame:
     """Return a frame with a column of users and a column of lists as one row for each entry."""
-    user_columns = [name for name in columns if name != NESTED]
+    user_columns = []
+    for name in columns:
+        if name != NESTED:
+            user_columns.append(name)
+
     if len(user_columns) != 1:
         raise InputError(
             f"a frame with a column {NESTED!r} must have one other column, the user; got {format_examples(columns)}."
@@ -193,7 +197,11 @@ def _unnest_lists(table: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: list[st
 
 def _find_item_key(entry: dict[str, object]) -> str:
     """Return the key of the item in an entry that has an item and a rating."""
-    keys = [key for key in entry if key != "rating"]
+    keys = []
+    for key in entry:
+        if key != "rating":
+            keys.append(key)
+
     if "rating" not in entry or len(keys) != 1:
         raise InputError(
             f"entries of {NESTED!r} must have an item and a rating; got {format_examples(entry, 5)}."

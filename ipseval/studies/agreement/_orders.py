@@ -112,9 +112,13 @@ def add_intervals(
     undefined_share = np.isnan(replicates["src"]).mean()
     if undefined_share:
         notes.append(f"src and tau_b undefined in {undefined_share:.1%} of the replicates")
+    intervals = {}
+    for name, values in replicates.items():
+        intervals[name] = compute_quantiles(values, tail, 1 - tail)
+
     return replace(
         agreement,
-        intervals={name: compute_quantiles(values, tail, 1 - tail) for name, values in replicates.items()},
+        intervals=intervals,
         unit=unit,
         n_units=n_units,
         confidence_level=level,
@@ -348,8 +352,16 @@ def _read_values(argument: str, values: Any) -> tuple[Names | None, FloatArray]:
 
 def _align_to_names(names: Names, b_names: Names, b_values: FloatArray) -> FloatArray:
     """Return the values of b in the order of the names of a."""
-    missing = [name for name in names if name not in b_names]
-    extra = [name for name in b_names if name not in names]
+    missing = []
+    for name in names:
+        if name not in b_names:
+            missing.append(name)
+
+    extra = []
+    for name in b_names:
+        if name not in names:
+            extra.append(name)
+
     if missing or extra:
         raise InputError(
             f"a and b must name the same recommenders; {len(missing)} are only in a ({format_examples(missing)}), "
@@ -372,7 +384,12 @@ def _check_defined(argument: str, values: FloatArray, names: Names | None) -> No
 def _resolve_k(k: int | Iterable[int] | None, n_recommenders: int) -> list[int]:
     """Return the cutoffs of OR@k."""
     if k is None:
-        return [cutoff for cutoff in DEFAULT_K if cutoff < n_recommenders]
+        cutoffs: list[int] = []
+        for cutoff in DEFAULT_K:
+            if cutoff < n_recommenders:
+                cutoffs.append(cutoff)
+
+        return cutoffs
     if not isinstance(k, Iterable):
         k = [k]
     return [check_positive_int("k", cutoff) for cutoff in k]
@@ -395,7 +412,11 @@ def _resample_measures(
     replicates = compute_agreement(RowOrders.of(a_means), RowOrders.of(b_means), k)
     # A recommender without a value for any drawn user has no position in the ranking.
     is_undefined = np.isnan(a_means).any(axis=1) | np.isnan(b_means).any(axis=1)
-    return {name: np.where(is_undefined, np.nan, values) for name, values in replicates.items()}
+    measures: dict[str, FloatArray] = {}
+    for name, values in replicates.items():
+        measures[name] = np.where(is_undefined, np.nan, values)
+
+    return measures
 
 
 def _resample_means(

@@ -110,7 +110,12 @@ class OnlineAgreement(Result):
     @property
     def _indicator_columns(self) -> list[str]:
         """Columns of the frame that identify indicators."""
-        return [name for name in INDICATOR_COLUMNS if name in self.frame]
+        column_names: list[str] = []
+        for name in INDICATOR_COLUMNS:
+            if name in self.frame:
+                column_names.append(name)
+
+        return column_names
 
     def _describe_indicator(self, row: int) -> str:
         """Return the name of an indicator; "" if there is only one, without a name."""
@@ -206,12 +211,19 @@ def _match_differences(offline: object, online: object) -> MatchedDifferences:
 
 def _number_indicators(offline: pd.DataFrame) -> pd.DataFrame:
     """Add the number of the indicator to each row of `offline`, and return one row per indicator."""
-    columns = [name for name in INDICATOR_COLUMNS if name in offline]
+    columns = []
+    for name in INDICATOR_COLUMNS:
+        if name in offline:
+            columns.append(name)
+
     if not columns:
         offline["indicator"] = 0
         return pd.DataFrame(index=[0])
     indicators = offline[columns].drop_duplicates().reset_index(drop=True)
-    number_of_row = {row: number for number, row in enumerate(_rows_as_keys(indicators))}
+    number_of_row = {}
+    for number, row in enumerate(_rows_as_keys(indicators)):
+        number_of_row[row] = number
+
     offline["indicator"] = [number_of_row[row] for row in _rows_as_keys(offline[columns])]
     return indicators
 
@@ -282,7 +294,11 @@ def _add_experiment_keys(frame: pd.DataFrame, columns: list[str]) -> pd.DataFram
     """Add the key of the experiment, and the first of its two versions."""
     names = list(frame[columns].astype(str).itertuples(index=False))
     frame["first"] = [versions[0] for versions in names]
-    frame["key"] = [" / ".join(sorted(versions)) for versions in names]
+    keys = []
+    for versions in names:
+        keys.append(" / ".join(sorted(versions)))
+
+    frame["key"] = keys
     return frame
 
 

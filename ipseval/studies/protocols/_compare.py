@@ -84,7 +84,12 @@ class ProtocolComparison:
 
     def other_levels(self) -> dict[str, str]:
         """Return the levels of the other factors, which are the same in `a` and `b`."""
-        return {name: get_level(self.a.setting, name) for name in FACTORS if name != self.factor}
+        levels: dict[str, str] = {}
+        for name in FACTORS:
+            if name != self.factor:
+                levels[name] = get_level(self.a.setting, name)
+
+        return levels
 
     def beyond_uncertainty(self, significance_level: float) -> list[Inversion]:
         """Return the inversions that the noise between users does not explain.
@@ -94,7 +99,12 @@ class ProtocolComparison:
         significance_level : float
             Largest adjusted p-value, exclusive.
         """
-        return [inversion for inversion in self.inversions if inversion.p_value < significance_level]
+        significant_inversions: list[Inversion] = []
+        for inversion in self.inversions:
+            if inversion.p_value < significance_level:
+                significant_inversions.append(inversion)
+
+        return significant_inversions
 
     def swapped(self) -> ProtocolComparison:
         """Return the same comparison with a and b exchanged: all measures are symmetric."""
@@ -128,7 +138,11 @@ def compare_results(
     """Return the comparison of every two results that differ in `factor` only, in order."""
     groups: dict[tuple[str, ...], list[ProtocolResult]] = {}
     for result in results:
-        other_levels = [get_level(result.setting, name) for name in FACTORS if name != factor]
+        other_levels = []
+        for name in FACTORS:
+            if name != factor:
+                other_levels.append(get_level(result.setting, name))
+
         groups.setdefault((result.metric, *other_levels), []).append(result)
     comparisons = []
     for group in groups.values():
@@ -147,7 +161,10 @@ def _compare_pair(
 ) -> ProtocolComparison:
     """Return the comparison of two results; without agreement where an estimate is undefined."""
     is_undefined = np.isnan(a.estimates) | np.isnan(b.estimates)
-    undefined_models = [models[index] for index in np.flatnonzero(is_undefined).tolist()]
+    undefined_models = []
+    for index in np.flatnonzero(is_undefined).tolist():
+        undefined_models.append(models[index])
+
     notes = []
     for note in (a.note, b.note):
         if note and note not in notes:
@@ -244,7 +261,12 @@ def _compute_differences(
 
 def _select_defined(comparisons: Iterable[ProtocolComparison]) -> list[ProtocolComparison]:
     """Return the comparisons of defined estimates."""
-    return [comparison for comparison in comparisons if comparison.agreement is not None]
+    defined_comparisons: list[ProtocolComparison] = []
+    for comparison in comparisons:
+        if comparison.agreement is not None:
+            defined_comparisons.append(comparison)
+
+    return defined_comparisons
 
 
 def build_verdict_section(
@@ -269,8 +291,14 @@ def build_verdict_section(
         rows = []
         for (level_a, level_b), group in groups.items():
             defined = _select_defined(group)
-            inverted = [comparison for comparison in defined if comparison.inversions]
-            significant = [comparison for comparison in defined if comparison.beyond_uncertainty(alpha)]
+            inverted = []
+            significant = []
+            for comparison in defined:
+                if comparison.inversions:
+                    inverted.append(comparison)
+                if comparison.beyond_uncertainty(alpha):
+                    significant.append(comparison)
+
             most_frequent = _describe_most_frequent_swap(significant, alpha)
             rows.append((level_a, level_b, len(defined), len(inverted), len(significant), most_frequent))
         parts.append(Table.of(pd.DataFrame(rows, columns=columns), n_keys=2))

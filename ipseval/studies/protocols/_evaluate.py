@@ -108,7 +108,11 @@ class _RepeatedEstimates:
     @property
     def values(self) -> FloatArray:
         """Values of the estimates, (n_models, n_repeats)."""
-        return np.array([[estimate.value for estimate in repeats] for repeats in self.estimates])
+        rows = []
+        for repeats in self.estimates:
+            rows.append([estimate.value for estimate in repeats])
+
+        return np.array(rows)
 
 
 def evaluate_protocol(
@@ -183,9 +187,10 @@ def _iterate_estimates(
     first_evaluation = next(iter(evaluations.values()))[0]
     for metric in first_evaluation.metrics:
         for (estimator, gamma), repeats in evaluations.items():
-            estimates = [
-                [evaluation.estimate(model, metric, estimator) for evaluation in repeats] for model in models
-            ]
+            estimates = []
+            for model in models:
+                estimates.append([evaluation.estimate(model, metric, estimator) for evaluation in repeats])
+
             yield _RepeatedEstimates(metric=metric, estimator=estimator, gamma=gamma, estimates=estimates)
 
 
@@ -285,7 +290,11 @@ def _iterate_rows(
     """Yield the rows of `FRAME_COLUMNS` of one result, one per model."""
     setting = result.setting
     splits = [ranked.split for ranked in repeats]
-    leakages = [split.leakage for split in splits if split.leakage is not None]
+    leakages = []
+    for split in splits:
+        if split.leakage is not None:
+            leakages.append(split.leakage)
+
     columns: dict[str, object] = {
         "log": setting.log,
         "split": setting.split,

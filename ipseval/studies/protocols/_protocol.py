@@ -178,7 +178,7 @@ class Protocol:
     @property
     def split_key(self) -> dict[str, Any]:
         """Fields that determine each split: protocols with the same key share splits and trained models."""
-        key: dict[str, Any] = {
+        key: dict[str, object] = {
             "order": self.order,
             "holdout": self.holdout,
             "k_core": self.k_core,
@@ -271,7 +271,10 @@ def grid(
     if isinstance(candidates, Mapping):
         named_candidates = list(candidates.items())
     else:
-        named_candidates = [("", value) for value in candidates]
+        named_candidates = []
+        for value in candidates:
+            named_candidates.append(("", value))
+
     protocols = []
     combinations = product(k_core, holdout, order, named_candidates)
     for core, holdout_name, order_name, (candidates_name, candidates_value) in combinations:
@@ -351,7 +354,7 @@ class Tuned:
         if self.grid is None:
             return ()
         if isinstance(self.grid, Mapping):
-            settings: list[Mapping[str, Any]] = [*_combine_values(self.grid)]
+            settings: list[Mapping[str, object]] = [*_combine_values(self.grid)]
         else:
             settings = list(self.grid)
         if not settings or not all(isinstance(setting, Mapping) for setting in settings):
@@ -393,7 +396,7 @@ class Tuned:
         return np.sort(generator.choice(len(self.settings), self.budget, replace=False))
 
 
-def _combine_values(values_by_name: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def _combine_values(values_by_name: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
     """Return all combinations of the values of a grid, as settings."""
     for values in values_by_name.values():
         if isinstance(values, str) or not isinstance(values, Sequence):
@@ -401,7 +404,11 @@ def _combine_values(values_by_name: Mapping[str, Sequence[Any]]) -> list[dict[st
     if not values_by_name:
         return []
     combinations = product(*values_by_name.values())
-    return [dict(zip(values_by_name, values, strict=True)) for values in combinations]
+    settings: list[dict[str, object]] = []
+    for values in combinations:
+        settings.append(dict(zip(values_by_name, values, strict=True)))
+
+    return settings
 
 
 @dataclass(frozen=True)
@@ -450,4 +457,8 @@ def _compute_chosen_share(table: FloatArray, best: int, seed: int) -> float:
 
 def format_setting(setting: Mapping[str, object]) -> str:
     """Return a setting as text, such as 'n_factors=8, seen=True'."""
-    return ", ".join(f"{name}={format_examples([value])}" for name, value in setting.items())
+    assignments = []
+    for name, value in setting.items():
+        assignments.append(f"{name}={format_examples([value])}")
+
+    return ", ".join(assignments)

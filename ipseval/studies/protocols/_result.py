@@ -99,7 +99,10 @@ class ProtocolStudy(Printable):
 
     def _build_remarks(self) -> tuple[Remark, ...]:
         """Return the verdict and the notes."""
-        comparisons = {NAMES[factor]: self.comparisons(factor) for factor in FACTORS}
+        comparisons = {}
+        for factor in FACTORS:
+            comparisons[NAMES[factor]] = self.comparisons(factor)
+
         return summarize_comparisons(comparisons, self.notes, 1 - self.confidence_level)
 
     @property
@@ -311,7 +314,11 @@ class ProtocolStudy(Printable):
         """
         if metric is not None:
             metric = resolve_choice("metric", metric, self.metrics)
-        results = [result for result in self.results if metric in (None, result.metric)]
+        results = []
+        for result in self.results:
+            if metric in (None, result.metric):
+                results.append(result)
+
         return tabulate_winners(results, self.models)
 
     def plot(  # type: ignore[override]  # of a factor
@@ -385,7 +392,11 @@ class ProtocolStudy(Printable):
             frame = self.between(factor)
             if len(frame):
                 texts[f"agreement_{factor}.csv"] = csv_text(frame)
-        return [write_text(folder / name, text) for name, text in texts.items()]
+        paths: list[Path] = []
+        for name, text in texts.items():
+            paths.append(write_text(folder / name, text))
+
+        return paths
 
 
 def _list_levels(comparison: ProtocolComparison, *, with_log: bool = True) -> dict[str, str]:
@@ -472,7 +483,11 @@ def _list_notes(study: ProtocolStudy) -> tuple[str, ...]:
     identical = study.frame[study.frame["note"].str.contains(IDENTICAL)]
     if len(identical):
         logs_by_split = identical.groupby("split", sort=False)["log"].unique()
-        subjects = "; ".join(f"{split} ({', '.join(logs)})" for split, logs in logs_by_split.items())
+        split_texts = []
+        for split, logs in logs_by_split.items():
+            split_texts.append(f"{split} ({', '.join(logs)})")
+
+        subjects = "; ".join(split_texts)
         notes.insert(
             0,
             f"Every user has one positive under {subjects}: there per-user snips equals aoa for every γ, "

@@ -69,12 +69,20 @@ class Plan:
     @cached_property
     def _model_fingerprints(self) -> dict[str, str]:
         """Fingerprint of each fit function."""
-        return {name: fingerprint(fit) for name, fit in self.models.items()}
+        fingerprints: dict[str, str] = {}
+        for name, fit in self.models.items():
+            fingerprints[name] = fingerprint(fit)
+
+        return fingerprints
 
     @cached_property
     def _log_fingerprints(self) -> dict[str, str]:
         """Fingerprint of each log."""
-        return {name: fingerprint_log(log) for name, log in self.logs.items()}
+        fingerprints: dict[str, str] = {}
+        for name, log in self.logs.items():
+            fingerprints[name] = fingerprint_log(log)
+
+        return fingerprints
 
     @cached_property
     def _setting_fingerprints(self) -> dict[tuple[str, int], str]:
@@ -96,7 +104,12 @@ class Plan:
         """Return the protocols that can be applied to a log: those in time need timestamps."""
         if log.timestamp is not None:
             return list(self.protocols)
-        return [protocol for protocol in self.protocols if not protocol.needs_time]
+        possible_protocols: list[Protocol] = []
+        for protocol in self.protocols:
+            if not protocol.needs_time:
+                possible_protocols.append(protocol)
+
+        return possible_protocols
 
     def group_protocols(self, log: Interactions) -> list[list[Protocol]]:
         """Return the protocols of a log in groups that share their splits and trained models."""
@@ -274,7 +287,10 @@ class Training:
         for number in numbers:
             for key, protocol in missing.items():
                 values_by_key[key].append(self._validate_setting(protocol, fit, number, scorers))
-            best_numbers = {numbers[_argmax_of_means(values)] for values in values_by_key.values()}
+            best_numbers = set()
+            for values in values_by_key.values():
+                best_numbers.add(numbers[_argmax_of_means(values)])
+
             scorers = {number: scorer for number, scorer in scorers.items() if number in best_numbers}
         seed = zlib.crc32(f"{self.plan.rng} {self.log}".encode())
         for key, protocol in missing.items():
@@ -336,13 +352,21 @@ def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
         raise InputError(
             f"models must contain at least two models to compare; got {len(models)}. Add a model."
         )
-    not_logs = [name for name, log in logs.items() if not isinstance(log, Interactions)]
+    not_logs = []
+    for name, log in logs.items():
+        if not isinstance(log, Interactions):
+            not_logs.append(name)
+
     if not_logs:
         raise InputError(
             f"logs must be Interactions; {', '.join(map(repr, not_logs))}: use Interactions.from_frame."
         )
     _check_protocols(protocols)
-    tuned_models = [fit for fit in models.values() if isinstance(fit, Tuned)]
+    tuned_models = []
+    for fit in models.values():
+        if isinstance(fit, Tuned):
+            tuned_models.append(fit)
+
     _check_tuning(tuned_models, protocols)
     check_positive_int("rng", rng, minimum=0)  # a number, so that a study can be resumed with the same splits
 
@@ -362,7 +386,11 @@ def _check_protocols(protocols: Any) -> None:
 
 def _check_tuning(tuned_models: Sequence[Tuned], protocols: Sequence[Protocol]) -> None:
     """Raise `InputError` for tuned models without a validation part, and for repeats without an effect."""
-    without_validation = [protocol.label for protocol in protocols if not protocol.has_validation]
+    without_validation = []
+    for protocol in protocols:
+        if not protocol.has_validation:
+            without_validation.append(protocol.label)
+
     if tuned_models and without_validation:
         raise InputError(
             f"a tuned recommender needs a validation part; there is none in {'; '.join(without_validation)}."

@@ -101,10 +101,17 @@ class _FingerprintReader:
     def _read_frame(self, frame: pd.DataFrame | pd.Series | pd.Index) -> str:
         if not isinstance(frame, pd.DataFrame):
             frame = frame.to_frame().reset_index()
-        return f"frame{self.read({name: frame[name].to_numpy() for name in frame.columns})}"
+        columns = {}
+        for name in frame.columns:
+            columns[name] = frame[name].to_numpy()
+
+        return f"frame{self.read(columns)}"
 
     def _read_mapping(self, mapping: Mapping[object, object]) -> str:
-        pairs = [f"{self.read(key)}={self.read(value)}" for key, value in mapping.items()]
+        pairs = []
+        for key, value in mapping.items():
+            pairs.append(f"{self.read(key)}={self.read(value)}")
+
         return f"{{{','.join(sorted(pairs))}}}"
 
     def _read_sequence(self, sequence: Sequence[object]) -> str:

@@ -271,7 +271,10 @@ def _check_options(
     rng: int,
 ) -> Options:
     """Return the options of the evaluations; raise `InputError` for weighted estimators without γ."""
-    estimator_objects = [resolve_estimator(request) for request in as_list(estimators, "estimators")]
+    estimator_objects = []
+    for request in as_list(estimators, "estimators"):
+        estimator_objects.append(resolve_estimator(request))
+
     options = Options(
         metrics=tuple(metric.label for metric in resolve_metrics(metrics)),
         estimators=tuple(estimator.label for estimator in estimator_objects),
@@ -279,7 +282,11 @@ def _check_options(
         n_resamples=check_positive_int("n_resamples", n_resamples),
         rng=rng,
     )
-    weighted = [estimator.label for estimator in estimator_objects if estimator.weighted]
+    weighted = []
+    for estimator in estimator_objects:
+        if estimator.weighted:
+            weighted.append(estimator.label)
+
     if weighted and not options.gammas:
         raise InputError(f"{', '.join(weighted)} need gammas, for example gammas=[0.0, 1.0].")
     return options
@@ -290,7 +297,11 @@ def _describe_omitted_protocols(plan: Plan) -> list[str]:
     sentences = []
     for name, log in plan.logs.items():
         included = plan.list_protocols(log)
-        labels = [protocol.split_label for protocol in plan.protocols if protocol not in included]
+        labels = []
+        for protocol in plan.protocols:
+            if protocol not in included:
+                labels.append(protocol.split_label)
+
         if labels:
             sentences.append(
                 f"log {name!r} has no timestamps: {len(labels)} of {len(plan.protocols)} protocols are left "
@@ -366,9 +377,17 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
     check_writable(target / "report.md")
     study_options = config.get("study", {})
     _check_entries("[study]", study_options, _STUDY_ENTRIES)
+    models = {}
+    for name, entry in config["models"].items():
+        models[name] = _load_model(name, entry, folder)
+
+    logs = {}
+    for name, entry in config["logs"].items():
+        logs[name] = _read_log(name, entry, folder)
+
     result = study(
-        {name: _load_model(name, entry, folder) for name, entry in config["models"].items()},
-        {name: _read_log(name, entry, folder) for name, entry in config["logs"].items()},
+        models,
+        logs,
         _build_protocols(config.get("protocols", {})),
         path=target,
         progress=progress,
@@ -384,7 +403,11 @@ def _read_log(name: str, entry: TomlTable, folder: Path) -> Interactions:
     _check_entries(section, entry, _LOG_ENTRIES)
     if "file" not in entry:
         raise InputError(f"{section} needs file = '<path>'.")
-    options = {key: value for key, value in entry.items() if key != "file"}
+    options = {}
+    for key, value in entry.items():
+        if key != "file":
+            options[key] = value
+
     log = read(folder / entry["file"], **options)
     if isinstance(log, ImpressionLog):
         log = log.positives
@@ -393,7 +416,7 @@ def _read_log(name: str, entry: TomlTable, folder: Path) -> Interactions:
     return log
 
 
-def _load_model(name: str, entry: TomlTable, folder: Path) -> Callable[[Interactions], Any]:
+def _load_model(name: str, entry: TomlTable, folder: Path) -> Callable[[Interactions], object]:
     """Return the fit function of an entry [models.<name>]."""
     section = f"[models.{name}]"
     _check_entries(section, entry, _MODEL_ENTRIES)
@@ -426,7 +449,7 @@ def _build_protocols(entry: TomlTable) -> list[Protocol]:
     return grid(**options)
 
 
-def _build_candidates(entry: Any) -> Any:
+def _build_candidates(entry: object) -> Any:
     """Return "all", or sampled candidates from a table of their options."""
     if not isinstance(entry, dict):
         return entry
@@ -450,7 +473,11 @@ def _check_entries(section: str, entry: object, types: Mapping[str, object]) -> 
     """Raise `InputError` unless an entry is a table with known names and values of their types."""
     if not isinstance(entry, dict):
         raise InputError(f"{section} must be a table; got {entry!r}.")
-    unknown = [name for name in entry if name not in types]
+    unknown = []
+    for name in entry:
+        if name not in types:
+            unknown.append(name)
+
     if unknown:
         raise InputError(
             f"{section} has unknown entries {format_examples(unknown)}; known: {', '.join(types)}."

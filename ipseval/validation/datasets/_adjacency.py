@@ -77,7 +77,11 @@ def load_adjacency(
     if "train" not in files or "test" not in files:
         raise InputError(f"files must name train and test; got {', '.join(files) or 'none'}.")
     names = [name for name in PARTS if name in files]
-    logs = _build_logs([_read_lines(Path(files[name])) for name in names], ordered)
+    lines_by_part = []
+    for name in names:
+        lines_by_part.append(_read_lines(Path(files[name])))
+
+    logs = _build_logs(lines_by_part, ordered)
     log_by_name = dict(zip(names, logs, strict=True))
     return Split(log_by_name["train"], log_by_name["test"], log_by_name.get("validation"))
 

@@ -62,7 +62,11 @@ class DataCard:
 def _load_cards() -> dict[str, DataCard]:
     """Return the cards of all data sets by name."""
     text = (Path(__file__).parent / "cards.toml").read_text("utf-8")
-    return {name: DataCard(name, **fields) for name, fields in tomllib.loads(text).items()}
+    cards: dict[str, DataCard] = {}
+    for name, fields in tomllib.loads(text).items():
+        cards[name] = DataCard(name, **fields)
+
+    return cards
 
 
 CARDS = _load_cards()

@@ -45,11 +45,19 @@ def _open_source(path: str | Path, name: str, card: DataCard) -> Iterator[tuple[
             yield _list_folder(source), lambda member: _open_plain_or_gzip(source / member)
         elif source.is_file() and zipfile.is_zipfile(source):
             with open_archive(source) as archive:
-                members = [info.filename for info in archive.infolist() if not info.is_dir()]
+                members = []
+                for member in archive.infolist():
+                    if not member.is_dir():
+                        members.append(member.filename)
+
                 yield members, archive.open
         elif source.is_file() and tarfile.is_tarfile(source):
             with tarfile.open(source) as tar:
-                files = [info for info in tar.getmembers() if info.isfile()]
+                files = []
+                for info in tar.getmembers():
+                    if info.isfile():
+                        files.append(info)
+
                 check_members(source, [info.size for info in files])
                 yield [info.name for info in files], tar.extractfile
         else:
@@ -88,7 +96,12 @@ def _open_plain_or_gzip(file: Path) -> IO[bytes] | gzip.GzipFile:
 
 def _find_members(members: list[str], name: str) -> list[str]:
     """Return the members with a file name, in whichever folder they are."""
-    return [member for member in members if PurePosixPath(member).name == name]
+    matching_members: list[str] = []
+    for member in members:
+        if PurePosixPath(member).name == name:
+            matching_members.append(member)
+
+    return matching_members
 
 
 @contextmanager
