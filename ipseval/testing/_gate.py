@@ -319,7 +319,9 @@ def gate(
 
     reason = new_estimate.flag or old_estimate.flag
     if not reason and not is_estimator_named:
-        reason = _describe_contradiction(verdict, new, old, (candidate, incumbent), low, high, level)
+        reason = _describe_contradiction(
+            verdict=verdict, new=new, old=old, pair=(candidate, incumbent), low=low, high=high, level=level
+        )
     outcome: Outcome = "cannot tell"
     if not reason:
         outcome = _decide(

@@ -48,7 +48,14 @@ def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str]
         if gaps is not None:
             statements += _describe_gaps(_select(gaps, metric, estimator), models)
         title = f"{metric}, {display_name(str(estimator))}"
-        table = _build_table(segments.name, title, rows, whole_values, statements, digits)
+        table = _build_table(
+            grouping=segments.name,
+            title=title,
+            rows=rows,
+            whole_values=whole_values,
+            statements=statements,
+            digits=digits,
+        )
         parts.append(replace(table, metric=str(metric)))
 
     notes = []

@@ -92,7 +92,7 @@ def read_square_matrix(frame: pd.DataFrame, value: str) -> tuple[list[str], npt.
     if len(frame) and list(frame.index) == list(frame.columns):
         return list(frame.columns), frame.to_numpy(dtype=np.float64)
 
-    get_frame(frame, "frame", "a", "b", value)
+    get_frame(frame, "frame", ["a", "b", value])
     names = list_distinct([*frame["a"], *frame["b"]])
     matrix = np.full((len(names), len(names)), np.nan)
     for first_name, second_name, agreement in zip(frame["a"], frame["b"], frame[value], strict=True):
@@ -107,7 +107,7 @@ def select_tipping_gammas(frame: pd.DataFrame | None, metric: str, estimator: st
     """Return the ascending γ at which two recommenders swap ranks, for a metric and an estimator."""
     if frame is None or frame.empty:
         return []
-    get_frame(frame, "frame", "metric", "estimator", "tipping_points")
+    get_frame(frame, "frame", ["metric", "estimator", "tipping_points"])
     rows = frame[(frame["metric"] == metric) & (frame["estimator"] == estimator)]
     gammas: list[float] = []
     for tipping_points in rows["tipping_points"]:
@@ -128,7 +128,7 @@ def prepare_axes(ax: Axes | None, *, width: float = 5.6, height: float = 3.6) ->
     return ax
 
 
-def get_frame(source: object, attribute: str, *columns: str) -> pd.DataFrame:
+def get_frame(source: object, attribute: str, columns: Sequence[str]) -> pd.DataFrame:
     """Return the frame to draw, which is `source` or its attribute; raise if it lacks columns or rows."""
     frame = source
     if not isinstance(source, pd.DataFrame):

@@ -51,7 +51,7 @@ def plot_examination(frame: Any, *, ax: Axes | None = None) -> Axes:
     --------
     ipseval.propensity.ExaminationModel : estimates the curve from a log of impressions.
     """
-    frame = get_frame(frame, "frame", "position", "theta", "std_error", "method")
+    frame = get_frame(frame, "frame", ["position", "theta", "std_error", "method"])
     theta = frame["theta"]
     half_width = 1.96 * frame["std_error"]
     rows = frame.assign(estimate=theta, ci_low=theta - half_width, ci_high=theta + half_width)
@@ -86,7 +86,7 @@ def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | N
         If the frame lacks a column, has no rows, or has several metrics and none is chosen.
     """
     frame = get_frame(
-        frame, "frame", "model", "metric", "n_sampled", "estimate", "ci_low", "ci_high", "exact"
+        frame, "frame", ["model", "metric", "n_sampled", "estimate", "ci_low", "ci_high", "exact"]
     )
     rows = select_rows(frame, "metric", metric)
     xlabel = "sampled candidates m (dashed: full ranking)"
@@ -123,7 +123,7 @@ def plot_popularity(frame: Any, *, ax: Axes | None = None) -> Axes:
     popularity = getattr(frame, "popularity", None)
     if isinstance(popularity, np.ndarray):
         frame = _count_items_by_level(popularity)
-    frame = get_frame(frame, "frame", "popularity", "n_at_least")
+    frame = get_frame(frame, "frame", ["popularity", "n_at_least"])
     rows = frame[frame["popularity"] > 0].sort_values("popularity")
 
     ax = prepare_axes(ax)
@@ -166,7 +166,7 @@ def plot_frequency(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     InputError
         If the frame lacks a column or has no rows, or `ax` is not matplotlib axes.
     """
-    frame = get_frame(frame, "frame", "popularity", "frequency")
+    frame = get_frame(frame, "frame", ["popularity", "frequency"])
     rows = frame[frame["popularity"] > 0].sort_values("popularity")
     drawn_rows = rows[rows["frequency"] > 0]
     n_undrawn = len(rows) - len(drawn_rows)
@@ -266,7 +266,7 @@ def plot_plan(
     InputError
         If the frame lacks a column, has no rows or not this metric, or `bound` is not a finite number.
     """
-    frame = get_frame(frame, "frame", "n_users", "n_items", "metric", column)
+    frame = get_frame(frame, "frame", ["n_users", "n_items", "metric", column])
     rows = _select_metric(frame, metric)
     labels = [f"{n_items} items shown to each" for n_items in rows["n_items"]]
     curves = pd.DataFrame({"items": labels, "n_users": rows["n_users"], "estimate": rows[column]})

@@ -77,7 +77,7 @@ def plot_estimates(
     >>> plot_estimates(frame).get_xlabel()
     'recall@5, with confidence interval'
     """
-    frame = get_frame(frame, "frame", "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
+    frame = get_frame(frame, "frame", ["model", "metric", "estimator", "estimate", "ci_low", "ci_high"])
     rows = select_rows(frame, "metric", metric)
     quantity = str(rows["metric"].iloc[0])
     if "estimand" in rows:
@@ -156,7 +156,7 @@ def plot_sensitivity(
     ipseval.Evaluation.sensitivity : computes the estimates over γ.
     """
     frame = get_frame(
-        frame, "frame", "model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high"
+        frame, "frame", ["model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high"]
     )
     rows = select_rows(frame, "metric", metric)
     rows = select_rows(rows, "estimator", estimator)
@@ -209,7 +209,7 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     InputError
         If the frame lacks a column or has no rows, or `ax` is not matplotlib axes.
     """
-    frame = get_frame(frame, "diagnostics", "estimator", "ess_own", "ess_equal", "share_own")
+    frame = get_frame(frame, "diagnostics", ["estimator", "ess_own", "ess_equal", "share_own"])
     rows = frame.drop_duplicates("estimator")
     labels = []
     for estimator, largest_share in zip(rows["estimator"], rows["share_own"], strict=True):

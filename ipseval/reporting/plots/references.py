@@ -59,7 +59,7 @@ def plot_bias(
     InputError
         If the frame lacks a column, has no rows or not the metric or an estimator.
     """
-    frame = get_frame(frame, "frame", "metric", "estimator", "truth", "estimate", "ci_low", "ci_high")
+    frame = get_frame(frame, "frame", ["metric", "estimator", "truth", "estimate", "ci_low", "ci_high"])
     rows = select_rows(frame, "metric", metric)
     labels = _choose_estimators(rows, estimators)
     rows = rows[rows["estimator"].isin(labels)]
@@ -117,7 +117,9 @@ def plot_validation(frame: Any, *, ax: Axes | None = None) -> Axes:
     ipseval.validation.Validation.plot : draws the summary of a validation.
     """
     frame = get_frame(
-        frame, "summary", "propensity", "estimator", "metric", "reduction", "reduction_low", "reduction_high"
+        frame,
+        "summary",
+        ["propensity", "estimator", "metric", "reduction", "reduction_low", "reduction_high"],
     )
     labels = []
     for propensity, estimator in zip(frame["propensity"], frame["estimator"], strict=True):

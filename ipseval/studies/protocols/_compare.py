@@ -133,7 +133,9 @@ def compare_results(
     comparisons = []
     for group in groups.values():
         for a, b in combinations(group, 2):
-            comparisons.append(_compare_pair(a, b, models, factor, k, confidence_level))
+            comparisons.append(
+                _compare_pair(a=a, b=b, models=models, factor=factor, k=k, confidence_level=confidence_level)
+            )
     return comparisons
 
 
