@@ -294,7 +294,9 @@ def decide_verdicts(
         estimator_label = str(estimator)
         standing = ModelRanking.from_rows(rows, tests.get((metric_label, estimator_label)))
         standings.setdefault(metric_label, {})[estimator_label] = standing
-    return tuple(_decide(metric, by_estimator, evidence) for metric, by_estimator in standings.items())
+    return tuple(
+        _decide_verdict(metric, by_estimator, evidence) for metric, by_estimator in standings.items()
+    )
 
 
 def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> tuple[str, str]:
@@ -315,7 +317,7 @@ def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> 
     return unweighted[0].label, weighted[0].label
 
 
-def _decide(metric: str, standings: Mapping[str, ModelRanking], evidence: Evidence) -> Verdict:
+def _decide_verdict(metric: str, standings: Mapping[str, ModelRanking], evidence: Evidence) -> Verdict:
     """Decide the verdict of one metric."""
     unreliable = {label for label in standings if evidence.flags.get((metric, label))}
     unweighted, weighted = choose_estimators(evidence.estimators, unreliable)

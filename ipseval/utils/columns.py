@@ -39,7 +39,7 @@ def as_frame(values: Any) -> Any | None:
 
 def extract_columns(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
-    table = _table(frame, names)
+    table = _to_narwhals_frame(frame, names)
     return {name: _complete(table[name], name) for name in names}
 
 
@@ -47,7 +47,7 @@ def extract_log_columns(
     frame: Any, ids: list[str], numbers: list[str]
 ) -> tuple[dict[str, Ids], dict[str, AnyArray]]:
     """Return columns of ids as codes, and others as `extract_columns` does."""
-    table = _table(frame, [*ids, *numbers])
+    table = _to_narwhals_frame(frame, [*ids, *numbers])
     id_columns = {name: encode_column(table[name], f"column {name!r}") for name in ids}
     for name, column in id_columns.items():
         _refuse_missing(column.missing, name)
@@ -84,7 +84,7 @@ def encode_column(column: Any, name: str) -> Ids:
     return Ids(np.append(distinct_ids.codes, -1)[codes], distinct_ids.ids)
 
 
-def _table(frame: Any, names: list[str]) -> Any:
+def _to_narwhals_frame(frame: Any, names: list[str]) -> Any:
     """Return a narwhals frame after a check that it has each of the named columns once."""
     if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
         raise InputError(

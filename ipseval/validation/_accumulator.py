@@ -250,7 +250,7 @@ class ValidationAccumulator:
                 comparison=comparison,
                 pooled=pooled,
                 weights=_group_contribution_weights(estimator, self.metrics, sample),
-                cells=_describe_weights(estimator, sample),
+                cells=_compute_weight_columns(estimator, sample),
             )
 
     def _add_estimates(
@@ -417,7 +417,7 @@ def _mean_absolute_noise(error: FloatArray) -> FloatArray:
     return np.asarray(np.mean(deviations, axis=1))
 
 
-def _describe_weights(estimator: Estimator, sample: Sample) -> dict[str, object]:
+def _compute_weight_columns(estimator: Estimator, sample: Sample) -> dict[str, object]:
     """Return the columns that describe the weights of an estimator."""
     sums = WeightSums.of(estimator, sample, sample.with_equal_propensities())
     return {

@@ -105,7 +105,7 @@ class LogBuilder:
         if source.layout is None:
             for role, name in column_names.items():
                 if role in CHECKED_ROLES:
-                    builder.first_cells[name] = _to_text(table[name].head(N_CELLS).to_list())
+                    builder.first_cells[name] = _format_cells(table[name].head(N_CELLS).to_list())
         if column_names and not len(table):
             builder.audit.add_problem(f"there are no {row_noun}", "Give at least one")
             builder.raise_problems()
@@ -493,10 +493,10 @@ def _find_first_cells(source: Source, names: Sequence[str]) -> dict[str, list[st
 def _load_all_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
     """Return all cells of columns as text."""
     table = source.load(names, names)
-    return {name: _to_text(table[name].to_list()) for name in names}
+    return {name: _format_cells(table[name].to_list()) for name in names}
 
 
-def _to_text(cells: Sequence[Any]) -> list[str]:
+def _format_cells(cells: Sequence[Any]) -> list[str]:
     """Return cells as text; missing ones (None, NaN, NaT and the NA of pandas) become empty."""
     return ["" if _is_missing(cell) else str(cell) for cell in cells]
 
