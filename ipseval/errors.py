@@ -62,7 +62,7 @@ class InputError(IpsevalError, ValueError):
         if self.argument:
             subject = self.argument
             if as_options and subject.isidentifier():
-                subject = _format_option(subject, None)
+                subject = _format_shell_option(subject, None)
             text = f"{subject} {text}"
         advice = self.shell_advice if as_options else self.advice
         if advice:
@@ -112,7 +112,7 @@ def format_options(text: str, *, as_options: bool, of_lists: bool = False) -> st
     elif of_lists:
         format_option = _format_list_option
     else:
-        format_option = _format_option
+        format_option = _format_shell_option
     return re.sub(r"\{(\w+)(?:=([^}]*))?\}", lambda match: format_option(match[1], match[2]), text)
 
 
@@ -136,7 +136,7 @@ _OPTION_NAMES = {
 }
 
 
-def _format_option(name: str, value: str | None) -> str:
+def _format_shell_option(name: str, value: str | None) -> str:
     """Return an option of the command line, such as ``--duplicates drop``."""
     if value == "True":
         return f"--{name}"
@@ -152,7 +152,7 @@ def _format_list_option(name: str, value: str | None) -> str:
     """Return an option of a file of lists, whose columns are named after the file."""
     if value in (None, "…"):
         return f"FILE:{name}=COLUMN"
-    return _format_option(name, value)
+    return _format_shell_option(name, value)
 
 
 class ProblemsError(InputError):

@@ -232,9 +232,10 @@ class _Keeping(ValidationAccumulator):
 
     fitted: dict[str, Propensity]
 
-    def _fit_propensity(self, label: str, *rest: Any) -> Propensity:
-        self.fitted = {**getattr(self, "fitted", {}), label: super()._fit_propensity(label, *rest)}
-        return self.fitted[label]
+    def _fit_propensity(self, *, label: str, **arguments: Any) -> Propensity:
+        propensity = super()._fit_propensity(label=label, **arguments)
+        self.fitted = {**getattr(self, "fitted", {}), label: propensity}
+        return propensity
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,14 +53,14 @@ def _add_subject(parser: argparse.ArgumentParser) -> None:
 def _run_fit(options: argparse.Namespace) -> int:
     check_out(options)
     if options.what == "propensity":
-        report = _fit_propensity(options)
+        report = _fit_propensity_by_options(options)
     else:
         report = _fit_positions(options)
     deliver_result(report, options)
     return 0
 
 
-def _fit_propensity(options: argparse.Namespace) -> FitReport:
+def _fit_propensity_by_options(options: argparse.Namespace) -> FitReport:
     """Fit the propensity model that the options name to the log."""
     from ipseval.data.impression_log import ImpressionLog
 

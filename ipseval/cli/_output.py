@@ -21,7 +21,7 @@ def _to_json(result: Any) -> str:
     return str(result.frame.to_json(orient="records", indent=1))
 
 
-def _to_text(result: object) -> str:
+def _render_result(result: object) -> str:
     """Return the printed report with options of the command line."""
     from ipseval.reporting.results import Reported, render_for_shell
 
@@ -31,7 +31,7 @@ def _to_text(result: object) -> str:
 
 
 TEXTS: dict[str, Callable[[Any], str]] = {
-    "text": _to_text,
+    "text": _render_result,
     "md": lambda result: str(result.to_markdown()),
     "latex": lambda result: str(result.to_latex()),
     "csv": lambda result: str(result.to_csv()),

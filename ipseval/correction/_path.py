@@ -231,7 +231,7 @@ def compute_path_with_odds(
     odds, compute_odds = fit_odds(split, (ranked.user, ranked.item), non_positive_keys, as_generator(rng))
 
     mean = values.mean(axis=0)
-    moments = _compute_moments(ranked, values - mean, np.array(list(odds.values())))
+    moments = _compute_path_moments(ranked, values - mean, np.array(list(odds.values())))
     hit = _typical_hit(values, len(path_metrics))
     similarity = _correlation(moments.spread[REFERENCE])
     value, covariance = _smooth_values(moments, mean, path_metrics, list(odds), n_models=len(ranks))
@@ -393,7 +393,7 @@ class _PathMoments:
     clipped: FloatArray
 
 
-def _compute_moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatArray) -> _PathMoments:
+def _compute_path_moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatArray) -> _PathMoments:
     """Return the moments of contributions from which their unweighted mean was subtracted.
 
     `log_odds` are (n_bases, n_pos). Sums are computed over whole users, in blocks that fit in the cache.

@@ -289,7 +289,9 @@ def compute_posterior(
     if sample is None:
         posterior = _use_prior(path, prior, grid, axes, mass)
     else:
-        posterior, part_grid = _condition_on_sample(path, prior, sample, grid, axes, mass)
+        posterior, part_grid = _condition_on_sample(
+            path=path, prior=prior, sample=sample, grid=grid, axes=axes, mass=mass
+        )
     if observations is None:
         return posterior
     return _condition_on_observations(posterior, part_grid, observations)

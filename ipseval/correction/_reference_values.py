@@ -104,7 +104,7 @@ def parse_reference_values(
         check_type(f"reference_values[{arm!r}]", values_by_metric, Mapping, EXAMPLE)
         model, reference = _parse_arm(arm, source)
         for metric, pair in values_by_metric.items():
-            value, std_error = _parse_value(f"reference_values[{arm!r}][{metric!r}]", pair, source)
+            value, std_error = _parse_value_and_error(f"reference_values[{arm!r}][{metric!r}]", pair, source)
             values.append(
                 ReferenceValue(
                     model=model,
@@ -135,7 +135,7 @@ def _parse_arm(arm: Any, source: Source) -> tuple[str, str]:
     return arm[0], arm[1]
 
 
-def _parse_value(name: str, pair: object, source: Source) -> tuple[float, float]:
+def _parse_value_and_error(name: str, pair: object, source: Source) -> tuple[float, float]:
     """Return a value and its standard error."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise InputError(f"{name} must be (value, standard error); got {pair!r:.80}. Pass two numbers.")

@@ -138,7 +138,7 @@ def _head_line(report: CorrectionReport) -> str:
 def verdict_sentences(report: CorrectionReport) -> list[str]:
     """Return the conclusion by the first metric, its reason and regret, and the remaining metrics."""
     first = report.orders[0]
-    lines = [" ".join([*_conclusion(first), *_reason(first, report.has_sample)])]
+    lines = [" ".join([*_conclusion(first), *_explain_missing_winner(first, report.has_sample)])]
     if len(first.models) > 1:
         choice = choose_recommender(first)
         regret = format_regret(first.get_regret(choice))
@@ -196,7 +196,7 @@ def _conclusion(order: MetricOrder) -> list[str]:
     ]
 
 
-def _reason(order: MetricOrder, has_sample: bool) -> list[str]:
+def _explain_missing_winner(order: MetricOrder, has_sample: bool) -> list[str]:
     """Return the reason why there is no winner; empty with a winner, a tie, or a single recommender."""
     if len(order.models) == 1 or find_tied_first(order) or find_leader(order) is not None:
         return []

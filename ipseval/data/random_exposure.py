@@ -260,8 +260,8 @@ class RandomExposure:
         in_slot = check_mask("where", align_rows(where, "where"), len(log))
         if not in_slot.any():
             raise InputError("where must be true in at least one row; got a mask without a true row.")
-        user = _recode(log.user, log.user_ids, ids.user_ids, "user")
-        item = _recode(log.item, log.item_ids, ids.item_ids, "item")
+        user = _recode_to_universe(log.user, log.user_ids, ids.user_ids, "user")
+        item = _recode_to_universe(log.item, log.item_ids, ids.item_ids, "item")
         n_users = int(ids.user_ids.size)
         n_items = int(ids.item_ids.size)
 
@@ -383,7 +383,7 @@ class RandomExposure:
         return replace(self.select(keep), n_dropped=self.n_dropped + n_removed)
 
 
-def _recode(codes: IntArray, ids: AnyArray, universe: AnyArray, role: str) -> IntArray:
+def _recode_to_universe(codes: IntArray, ids: AnyArray, universe: AnyArray, role: str) -> IntArray:
     """Return the codes of users or items in another universe, or raise `InputError` for unknown ids."""
     positions = find_positions(ids, universe, f"{role}s of the log and of ids")
     new_codes = positions[codes]

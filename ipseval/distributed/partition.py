@@ -188,7 +188,7 @@ def reduce_users(
     """Return the sums of these users, ascending; users may be without a row in any frame."""
     rows = None
     if plan.users is not None:
-        rows = _find_rows(users, plan.users)
+        rows = _find_user_rows(users, plan.users)
     train_log = _to_interactions(train, users, plan)
     test_log = _to_interactions(test, users, plan).distinct
     ranks = _rank_models(models, train_log, test_log, rows, plan.seen)
@@ -204,7 +204,7 @@ def reduce_users(
     return replace(reduction, counted=reduction.counted + merged_rows, user_ids=user_ids)
 
 
-def _find_rows(users: AnyArray, all_users: AnyArray) -> AnyArray:
+def _find_user_rows(users: AnyArray, all_users: AnyArray) -> AnyArray:
     """Return the row of each user among all users, or raise `InputError` for an unknown user."""
     rows = pd.Index(all_users).get_indexer(pd.Index(users))
     is_unknown = rows < 0

@@ -217,7 +217,7 @@ def build_explanation(content: ReportContent, *, digits: int = 2) -> Tables:
         legend_lines += [*GLOSSARY, GAMMA_ENTRY]
     else:
         legend_lines += UNWEIGHTED_GLOSSARY
-    parts: list[Part] = [_build_table(content, layout, digits) for layout in content.layouts]
+    parts: list[Part] = [_build_estimate_table(content, layout, digits) for layout in content.layouts]
     parts.append(
         Notes(tuple(f"{verdict.metric}: {write_verdict([verdict])}" for verdict in content.verdicts))
     )
@@ -257,7 +257,7 @@ def flag_warnings(
     return lines
 
 
-def _build_table(content: ReportContent, layout: TableLayout, digits: int) -> Table:
+def _build_estimate_table(content: ReportContent, layout: TableLayout, digits: int) -> Table:
     """Return one table: a row per recommender, a column per estimator, and the orders below it."""
     verdict = layout.verdict
     columns = []

@@ -107,7 +107,7 @@ def evaluate_ratings(
     order = np.argsort(ratings.pair_key)
     ranks = {}
     for model, predictions in models.items():
-        errors = _compute_errors(predictions, ratings, model)[order]
+        errors = _compute_prediction_errors(predictions, ratings, model)[order]
         ranks[model] = RatedPairs.trusted(**{**vars(pairs), "error": errors})
     if estimators is None:
         estimators = _choose_default_estimators(propensity)
@@ -190,10 +190,10 @@ def _check_n_pairs(n_pairs: npt.ArrayLike | None, ratings: Interactions) -> Floa
     return user_counts
 
 
-def _compute_errors(predictions: object, ratings: Interactions, name: str) -> FloatArray:
+def _compute_prediction_errors(predictions: object, ratings: Interactions, name: str) -> FloatArray:
     """Return predicted − rated, in the order of the ratings."""
     if isinstance(predictions, pd.DataFrame):
-        predictions = _align_frame(predictions, ratings, name)
+        predictions = _align_prediction_frame(predictions, ratings, name)
     refuse_masked(predictions, f"{name}: predictions")
     predictions = align_rows(predictions, f"{name}: predictions")
     array = np.asarray(predictions)
@@ -211,17 +211,17 @@ def _compute_errors(predictions: object, ratings: Interactions, name: str) -> Fl
     return np.asarray(array - ratings.value, dtype=np.float64)
 
 
-def _align_frame(frame: pd.DataFrame, ratings: Interactions, name: str) -> AnyArray:
+def _align_prediction_frame(frame: pd.DataFrame, ratings: Interactions, name: str) -> AnyArray:
     """Return the values of a users × items frame in the order of the ids; NaN for missing ids."""
     if not (frame.index.is_unique and frame.columns.is_unique):
         raise InputError(f"{name}: row or column labels of the predictions repeat; each id may occur once.")
-    coded = frame.set_axis(_encode_labels(frame.index, ratings.user_ids, name), axis=0)
-    coded = coded.set_axis(_encode_labels(frame.columns, ratings.item_ids, name), axis=1)
+    coded = frame.set_axis(_encode_prediction_labels(frame.index, ratings.user_ids, name), axis=0)
+    coded = coded.set_axis(_encode_prediction_labels(frame.columns, ratings.item_ids, name), axis=1)
     aligned = coded.reindex(index=range(ratings.n_users), columns=range(ratings.n_items))
     return aligned.to_numpy(common_number_type(aligned))
 
 
-def _encode_labels(labels: pd.Index, ids: AnyArray, name: str) -> AnyArray:
+def _encode_prediction_labels(labels: pd.Index, ids: AnyArray, name: str) -> AnyArray:
     """Return the codes of the labels; distinct numbers below 0 for unknown labels."""
     codes = find_positions(as_ids(labels, f"{name}: labels"), ids, f"{name}: labels", strict=False)
     return np.where(codes < 0, -1 - np.arange(codes.size), codes)

@@ -95,7 +95,7 @@ class EvaluationDiff(Result):
             When they have no recommender, or no metric and estimator, in common.
         """
         old_names = _match_models(new, old, models)
-        frame = _compute_differences(new, old, old_names)
+        frame = _compare_estimates(new, old, old_names)
         old_models = set(old_names.values())
         only_new = [model for model in new.models if model not in old_names]
         only_old = [model for model in old.models if model not in old_models]
@@ -125,7 +125,7 @@ class EvaluationDiff(Result):
         """
         parts: list[Part] = []
         for metric, rows in self.frame.groupby("metric", sort=False):
-            parts.append(_build_difference_table(str(metric), rows, self._names, digits))
+            parts.append(_build_old_new_table(str(metric), rows, self._names, digits))
         if len(self.changed):
             parts.append(Heading("What else changed"))
             parts.append(Table.of(self.changed, "Versions, options and data"))
@@ -216,7 +216,7 @@ def _match_models(
     )
 
 
-def _compute_differences(
+def _compare_estimates(
     new: _ComparedEvaluation, old: _ComparedEvaluation, old_names: Mapping[str, str]
 ) -> pd.DataFrame:
     """Return one row for each estimate that both evaluations have; `old_names`: name in new -> in old."""
@@ -258,13 +258,13 @@ def compute_difference(
     new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
 ) -> dict[str, object]:
     """Return old, new and their difference, with its standard error, interval, p-value and note."""
-    test = _test_difference(new, old, key, is_paired=is_paired, level=level)
+    test = _test_old_new_difference(new, old, key, is_paired=is_paired, level=level)
     notes = [note for note in (new.trust, old.trust) if note]
     note = "; ".join(dict.fromkeys(notes))
     return {"old": old.value, "new": new.value, **test, "paired": is_paired, "note": note}
 
 
-def _test_difference(
+def _test_old_new_difference(
     new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
 ) -> dict[str, object]:
     """Return the test columns: from the differences of the users, or as of independent samples."""
@@ -333,7 +333,7 @@ def _describe_estimates(rows: pd.DataFrame, names: Mapping[str, str]) -> list[st
     return [f"{model} ({metric} by {names[estimator]})" for model, metric, estimator in keys]
 
 
-def _build_difference_table(metric: str, rows: pd.DataFrame, names: Mapping[str, str], digits: int) -> Table:
+def _build_old_new_table(metric: str, rows: pd.DataFrame, names: Mapping[str, str], digits: int) -> Table:
     """Return the table of one metric: old, new and difference by each estimator."""
     models = list(dict.fromkeys(rows["model"]))
     header = ["recommender"]
@@ -374,10 +374,14 @@ def build_difference_cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, C
         bounds = (np.nan, difference, np.nan)
     is_significant = p_value < LEVEL and not flag
     cell = Cell(text, test, strong=is_significant, flag=flag, at=bounds)
-    return Cell(_format_estimate(row["old"], places)), Cell(_format_estimate(row["new"], places)), cell
+    return (
+        Cell(_format_number_or_undefined(row["old"], places)),
+        Cell(_format_number_or_undefined(row["new"], places)),
+        cell,
+    )
 
 
-def _format_estimate(value: float, places: int) -> str:
+def _format_number_or_undefined(value: float, places: int) -> str:
     if np.isnan(value):
         return "undefined"
     return fixed(value, places)

@@ -308,7 +308,7 @@ def decide_verdicts(
         standings.setdefault(metric_label, {})[estimator_label] = standing
     verdicts = []
     for metric, by_estimator in standings.items():
-        verdicts.append(_decide(metric, by_estimator, evidence))
+        verdicts.append(_decide_verdict(metric, by_estimator, evidence))
 
     return tuple(verdicts)
 
@@ -337,7 +337,7 @@ def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> 
     return unweighted[0].label, weighted[0].label
 
 
-def _decide(metric: str, standings: Mapping[str, ModelRanking], evidence: Evidence) -> Verdict:
+def _decide_verdict(metric: str, standings: Mapping[str, ModelRanking], evidence: Evidence) -> Verdict:
     """Decide the verdict of one metric."""
     unreliable = set()
     for label in standings:

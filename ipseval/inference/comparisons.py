@@ -128,7 +128,7 @@ def compare(
         first_estimate = estimates[first, metric, estimator]
         second_estimate = estimates[second, metric, estimator]
         gap, error, n_users = _compute_paired_difference(first_estimate, second_estimate)
-        test, test_note = _test_difference(
+        test, test_note = _test_gap(
             gap,
             error,
             n_users,
@@ -140,8 +140,8 @@ def compare(
             first_estimate.trust,
             second_estimate.trust,
             test_note,
-            *_list_notes(first, first_estimate, second_estimate),
-            *_list_notes(second, second_estimate, first_estimate),
+            *_list_model_notes(first, first_estimate, second_estimate),
+            *_list_model_notes(second, second_estimate, first_estimate),
         ]
         note = "; ".join(dict.fromkeys(filter(None, notes)))
         names = {"metric": metric, "estimator": estimator, "model": first, "reference": second}
@@ -152,7 +152,7 @@ def compare(
     return frame
 
 
-def _list_notes(model: str, estimate: Estimate, opponent: Estimate) -> list[str]:
+def _list_model_notes(model: str, estimate: Estimate, opponent: Estimate) -> list[str]:
     """Return the notes on missing and short lists of a model, with its name unless both models have them."""
     notes = []
     for note in estimate.of_lists:
@@ -264,7 +264,7 @@ def list_pairs(
     return pairs
 
 
-def _test_difference(
+def _test_gap(
     gap: float,
     error: float,
     n_users: int,
@@ -362,7 +362,7 @@ def compute_pair_tests(
         for model in models:
             model_estimates.append(estimates[model, metric, estimator])
 
-        gap, error, n_users = _compute_differences(model_estimates)
+        gap, error, n_users = _compute_pairwise_differences(model_estimates)
         is_tested = np.triu((n_users > 1) & ~np.isnan(gap) & ~np.isnan(error), 1)
         gap_sizes = np.abs(gap[is_tested])
         pair_errors = error[is_tested]
@@ -378,7 +378,7 @@ def compute_pair_tests(
     return tests
 
 
-def _compute_differences(estimates: Sequence[Estimate]) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _compute_pairwise_differences(estimates: Sequence[Estimate]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return differences, their standard errors and the numbers of users, (n, n) each."""
     n_models = len(estimates)
     effects = _stack_common_effects(estimates) if n_models > FEW else None
@@ -418,7 +418,7 @@ def _stack_common_effects(estimates: Sequence[Estimate]) -> FloatArray | None:
 def _compute_differences_by_products(
     estimates: Sequence[Estimate], effects: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the result of `_compute_differences` from matrix products of effects, (n_models, n_users)."""
+    """Return the result of `_compute_pairwise_differences` from matrix products of effects, (n_models, n_users)."""
     n_users = estimates[0].user_sums.users.size
     # The mean over models cancels in every difference. Without it products lose fewer digits.
     effects = effects - effects.mean(axis=0)

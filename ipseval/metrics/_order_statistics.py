@@ -77,7 +77,15 @@ def compute_mean_reciprocal(
         terms = probability[possible] / (offset[row, :, None] + position[possible])
         result[row] = terms.sum(axis=1)
     rows = np.flatnonzero(~is_large & is_reachable)
-    _add_mean_reciprocals(result, rows, offset, n_positions, n_positives, order, last_position)
+    _add_mean_reciprocals(
+        result=result,
+        rows=rows,
+        offset=offset,
+        n_positions=n_positions,
+        n_positives=n_positives,
+        order=order,
+        last_position=last_position,
+    )
     return result
 
 

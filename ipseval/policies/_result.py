@@ -185,7 +185,7 @@ class PolicyEvaluation(Result):
             parts=(table,),
             verdict=(
                 Remark("Verdict", (_describe_verdict(self, policies, record),)),
-                Remark("Weights", tuple(_describe_weights(self.overlap, n_impressions))),
+                Remark("Weights", tuple(_describe_policy_weights(self.overlap, n_impressions))),
                 Remark("Claim", tuple(claim_lines)),
             ),
         )
@@ -371,7 +371,7 @@ def _describe_verdict(evaluation: PolicyEvaluation, policies: list[str], record:
     return " ".join(sentences)
 
 
-def _describe_weights(overlap: pd.DataFrame, n_impressions: int) -> list[str]:
+def _describe_policy_weights(overlap: pd.DataFrame, n_impressions: int) -> list[str]:
     """Return a sentence per policy: its effective number of impressions, and the share without a weight."""
     lines = []
     for row in overlap.to_dict("records"):

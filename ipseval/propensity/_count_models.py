@@ -134,7 +134,7 @@ def refit_levels(
             share = -np.expm1(-mu)
             information = size * n_lists * mu**2 * np.exp(-mu) / share
             score = (totals[active] - size * n_lists * share) * mu / share
-        step = _compute_newton_step(x, information, score)
+        step = _compute_intercept_slope_step(x, information, score)
         params[active] += step
         has_converged = np.abs(step).max(axis=1) < 1e-8
         slopes[active[has_converged]] = params[active[has_converged], 1]
@@ -144,7 +144,7 @@ def refit_levels(
     return slopes
 
 
-def _compute_newton_step(x: FloatArray, information: FloatArray, score: FloatArray) -> FloatArray:
+def _compute_intercept_slope_step(x: FloatArray, information: FloatArray, score: FloatArray) -> FloatArray:
     """Return the Newton step of intercept and slope of each resample, (n_resamples, 2)."""
     # The 2 × 2 systems of the resamples, with moments of x under the information, are solved in closed form.
     moment_0 = information.sum(1)

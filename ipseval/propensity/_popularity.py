@@ -140,7 +140,7 @@ def fit_popularity_exponent(popularity: npt.ArrayLike, *, xmin: int | None = Non
         for row in range(starts.size)
     ]
     best = int(np.argmin(distances))
-    standard_error = _compute_standard_error(float(exponents[best]), float(starts[best]), float(n_tail[best]))
+    standard_error = _compute_exponent_error(float(exponents[best]), float(starts[best]), float(n_tail[best]))
     return PopularityExponent(
         exponent=float(exponents[best]),
         standard_error=standard_error,
@@ -196,7 +196,7 @@ def _compute_ks_distance(
     return float(max(largest_at_levels, largest_in_gaps, cdf_before_first))
 
 
-def _compute_standard_error(alpha: float, xmin: float, n_tail: float) -> float:
+def _compute_exponent_error(alpha: float, xmin: float, n_tail: float) -> float:
     """Return 1/sqrt(n · d² log ζ(α, xmin)/dα²)."""
     step = 1e-3
     low = np.log(zeta(alpha - step, xmin))

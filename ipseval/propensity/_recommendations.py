@@ -32,10 +32,10 @@ def build_list_matrix(lists: AnyArray, n_items: int) -> sparse.csr_array:
             f"{lists.size:,} are not (e.g. {lists[is_invalid][0]})."
         )
     rows, columns = np.nonzero(lists >= 0)
-    return _build_matrix(rows, lists[rows, columns].astype(np.int64), lists.shape[0], n_items)
+    return _build_list_matrix(rows, lists[rows, columns].astype(np.int64), lists.shape[0], n_items)
 
 
-def _build_matrix(rows: IntArray, items: IntArray, n_lists: int, n_items: int) -> sparse.csr_array:
+def _build_list_matrix(rows: IntArray, items: IntArray, n_lists: int, n_items: int) -> sparse.csr_array:
     """Return an (n_lists, n_items) matrix with 1 for each entry, or raise for repeated items."""
     n_repeated = rows.size - unique_keys(rows * np.int64(n_items) + items).size
     if n_repeated:
@@ -126,7 +126,7 @@ def _count_top_items(
         for user_rows in np.split(tie_rows, user_bounds):
             n_places = k - n_above[user_rows[0]]
             is_listed[rng.choice(user_rows, size=n_places, replace=False)] = True
-    return _build_matrix(user[is_listed], item[is_listed], train.n_users, train.n_items)
+    return _build_list_matrix(user[is_listed], item[is_listed], train.n_users, train.n_items)
 
 
 def _count_frame(frame: Any, train: Interactions, k: int) -> sparse.csr_array:
@@ -147,4 +147,4 @@ def _count_frame(frame: Any, train: Interactions, k: int) -> sparse.csr_array:
         rows = rows[first_entries]
         items = items[first_entries]
     users, list_rows = np.unique(rows, return_inverse=True)
-    return _build_matrix(list_rows, items, users.size, train.n_items)
+    return _build_list_matrix(list_rows, items, users.size, train.n_items)

@@ -137,11 +137,11 @@ def _parse_options(text: str, name: str, model_class: type[Any]) -> dict[str, Op
             raise InputError(
                 f"each option of {name} is given once, as option=value; got {assignment.strip()!r}."
             )
-        options[option] = _parse_value(value_text.strip())
+        options[option] = _parse_option_value(value_text.strip())
     return options
 
 
-def _parse_value(text: str) -> OptionValue:
+def _parse_option_value(text: str) -> OptionValue:
     """Return none, true, false or a number as a value, and any other text as it is."""
     if text.lower() in WORD_VALUES:
         return WORD_VALUES[text.lower()]

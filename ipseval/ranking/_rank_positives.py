@@ -317,10 +317,20 @@ def _rank_among_candidates(
         n_rows += split.n_users
     kernels = select_kernels(resources.compute.engine, n_rows * split.n_items)
     if lists is not None:
-        counts = rank_in_lists(scorer, targets, lists, kernels, resources, top)
+        counts = rank_in_lists(
+            scorer=scorer, targets=targets, lists=lists, kernels=kernels, resources=resources, top=top
+        )
     else:
         batch = Batch.from_targets(targets, all_users=top is not None and top.exhaustive)
-        counts = _rank_catalogue(scorer, targets.item_ids.size, batch, allowed_items, kernels, resources, top)
+        counts = _rank_catalogue(
+            scorer=scorer,
+            n_items=targets.item_ids.size,
+            batch=batch,
+            allowed_items=allowed_items,
+            kernels=kernels,
+            resources=resources,
+            top=top,
+        )
     n_above, n_tied = counts
     return targets.ranked(n_above, n_tied)
 

@@ -129,7 +129,7 @@ def item_knn(train: Interactions, *, n_neighbors: int | None = 100) -> ScoreFunc
     """
     if n_neighbors is not None:
         check_positive_int("n_neighbors", n_neighbors)
-    pairs, matrix = _build_matrix(train)
+    pairs, matrix = _build_interaction_matrix(train)
     item_rows = matrix.T.tocsr()
     places = 52 - int(pairs.activity.max(initial=1)).bit_length()
     blocks = []
@@ -209,7 +209,7 @@ def ease(
     if dtype is None or number_type not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InputError(f"dtype must be float32 or float64; got {dtype!r:.80}.")
 
-    _, pair_matrix = _build_matrix(train)
+    _, pair_matrix = _build_interaction_matrix(train)
     matrix = pair_matrix.astype(number_type)
     weights = _invert((matrix.T @ matrix).toarray(order="F"), regularization)
     weights /= -np.diagonal(weights)
@@ -281,7 +281,7 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
     Cremonesi, Koren & Turrin, Performance of Recommender Algorithms on Top-N Recommendation Tasks,
     RecSys 2010, doi 10.1145/1864708.1864721.
     """
-    pairs, matrix = _build_matrix(train)
+    pairs, matrix = _build_interaction_matrix(train)
     n_smaller = min(matrix.shape)
     if n_smaller < 2:
         raise InputError(
@@ -315,7 +315,7 @@ def _round_to_places(values: AnyArray, places: int) -> AnyArray:
     return multiples
 
 
-def _build_matrix(train: Interactions) -> tuple[Interactions, sp.csr_array]:
+def _build_interaction_matrix(train: Interactions) -> tuple[Interactions, sp.csr_array]:
     """Return the distinct pairs, and their users × items matrix of 0 and 1, sparse by rows."""
     check_interactions(train, "train")
     pairs = train.distinct

@@ -48,7 +48,7 @@ class HeldOutPositives:
         gain = None
         if test.value is not None:
             gain = test.value.astype(np.float64)
-        if not _is_sorted(test.pair_key):
+        if not _is_strictly_ascending(test.pair_key):
             order = np.argsort(test.pair_key, kind="stable")
             user = user[order]
             item = item[order]
@@ -56,7 +56,7 @@ class HeldOutPositives:
                 gain = gain[order]
 
         excluded_items = train.item
-        if not _is_sorted(train.pair_key):
+        if not _is_strictly_ascending(train.pair_key):
             # Sorting the keys themselves is many times faster than sorting the items by them.
             excluded_items = np.sort(train.pair_key) % split.n_items
         return cls(
@@ -92,7 +92,7 @@ class HeldOutPositives:
         )
 
 
-def _is_sorted(key: IntArray) -> bool:
+def _is_strictly_ascending(key: IntArray) -> bool:
     """Return whether the keys are strictly ascending."""
     return bool((key[1:] > key[:-1]).all())
 

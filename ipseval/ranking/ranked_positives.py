@@ -431,7 +431,7 @@ def with_top_lists(ranks: RankedPositives, top: TopLists) -> RankedPositives:
 
 def check_ranks(ranks: RankedPositives) -> None:
     """Raise `InputError` unless shapes, types, codes and counts are consistent."""
-    _check_shapes(ranks)
+    _check_array_shapes(ranks)
     _check_codes(ranks)
     if ranks.gain is not None:
         check_finite("gain", ranks.gain)
@@ -439,7 +439,7 @@ def check_ranks(ranks: RankedPositives) -> None:
     _check_rank_limits(ranks)
 
 
-def _check_shapes(ranks: RankedPositives) -> None:
+def _check_array_shapes(ranks: RankedPositives) -> None:
     """Raise `InputError` for an array of another type or length than its field must have."""
     n_positives = ranks.user.size
     n_users = ranks.user_ids.size

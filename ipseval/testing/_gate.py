@@ -323,10 +323,12 @@ def gate(
 
     reason = new_estimate.flag or old_estimate.flag
     if not reason and not is_estimator_named:
-        reason = _describe_contradiction(verdict, new, old, (candidate, incumbent), low, high, level)
+        reason = _describe_contradiction(
+            verdict=verdict, new=new, old=old, pair=(candidate, incumbent), low=low, high=high, level=level
+        )
     outcome: Outcome = "cannot tell"
     if not reason:
-        outcome = _decide(
+        outcome = _decide_outcome(
             new_value=new_estimate.value,
             old_value=old_estimate.value,
             low=low,
@@ -383,7 +385,7 @@ def _is_implausible(difference: float, old_value: float, suspicious: float) -> b
     return difference > suspicious * reference
 
 
-def _decide(
+def _decide_outcome(
     *,
     new_value: float,
     old_value: float,
@@ -572,8 +574,8 @@ def find_comparable_estimators(
 
     if not labels:
         raise InputError(
-            f"the results share no estimator of {metric}; the new one has {_describe_labels(new)}, the old "
-            f"one {_describe_labels(old)}."
+            f"the results share no estimator of {metric}; the new one has {_describe_metrics_and_estimators(new)}, "
+            f"the old one {_describe_metrics_and_estimators(old)}."
         )
     for label in labels:
         _check_comparable(new, old, metric, label)
@@ -589,7 +591,7 @@ def _list_estimators(evaluation: Evaluation, metric: str) -> list[str]:
     return labels
 
 
-def _describe_labels(evaluation: Evaluation) -> str:
+def _describe_metrics_and_estimators(evaluation: Evaluation) -> str:
     """Return the metrics and estimators of an evaluation as text."""
     return f"{', '.join(evaluation.metrics)} by {', '.join(evaluation.estimators)}"
 

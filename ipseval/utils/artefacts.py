@@ -56,7 +56,9 @@ def check_writable(path: Pathlike) -> Path:
     except InputError:
         raise
     except (OSError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
-        raise InputError(f"cannot write {path!s:.200}: {_reason(error)}. Choose another place.") from None
+        raise InputError(
+            f"cannot write {path!s:.200}: {_format_error(error)}. Choose another place."
+        ) from None
 
 
 def check_is_file(path: Pathlike) -> None:
@@ -88,7 +90,7 @@ def open_atomically(path: Pathlike) -> Iterator[IO[bytes]]:
             shutil.copymode(file, temporary)
         temporary.replace(file)
     except OSError as error:
-        raise InputError(f"cannot write {file}: {_reason(error)}.") from None
+        raise InputError(f"cannot write {file}: {_format_error(error)}.") from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -119,7 +121,7 @@ def reading(path: Pathlike, advice: str = "Get it, or write it, again.") -> Iter
     except FileNotFoundError:
         raise InputError(f"{path} does not exist.") from None
     except Exception as error:  # readers of damaged files raise nearly anything
-        reason = f"{type(error).__name__}: {_reason(error)}"
+        reason = f"{type(error).__name__}: {_format_error(error)}"
         raise InputError(f"cannot read {path} ({reason:.300}). {advice}") from None
 
 
@@ -275,7 +277,7 @@ def _compute_digest(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _reason(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     """Return the text of an error on one line."""
     return " ".join(str(getattr(error, "strerror", None) or error).split())
 

@@ -39,7 +39,7 @@ def as_frame(values: Any) -> Any | None:
 
 def extract_columns(frame: object, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
-    table = _table(frame, names)
+    table = _to_narwhals_frame(frame, names)
     columns: dict[str, AnyArray] = {}
     for name in names:
         columns[name] = _complete(table[name], name)
@@ -51,7 +51,7 @@ def extract_log_columns(
     frame: object, ids: list[str], numbers: list[str]
 ) -> tuple[dict[str, Ids], dict[str, AnyArray]]:
     """Return columns of ids as codes, and others as `extract_columns` does."""
-    table = _table(frame, [*ids, *numbers])
+    table = _to_narwhals_frame(frame, [*ids, *numbers])
     id_columns = {}
     for name in ids:
         id_columns[name] = encode_column(table[name], f"column {name!r}")
@@ -95,7 +95,7 @@ def encode_column(column: object, name: str) -> Ids:
     return Ids(np.append(distinct_ids.codes, -1)[codes], distinct_ids.ids)
 
 
-def _table(frame: Any, names: list[str]) -> Any:
+def _to_narwhals_frame(frame: Any, names: list[str]) -> Any:
     """Return a narwhals frame after a check that it has each of the named columns once."""
     if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
         raise InputError(

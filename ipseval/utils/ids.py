@@ -191,9 +191,9 @@ def find_positions(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool =
 
     With `strict`, ids of different types are an `InputError`; without it, they match nothing.
     """
-    if not strict and _is_number(labels) != _is_number(ids):
+    if not strict and _is_numeric(labels) != _is_numeric(ids):
         return np.full(labels.size, -1)
-    if not strict and not _is_number(labels) and _kind(labels) != _kind(ids):
+    if not strict and not _is_numeric(labels) and _kind(labels) != _kind(ids):
         return np.full(labels.size, -1)
     same_type_labels, same_type_ids = unify_id_types([labels, ids], name)
     index = pd.Index(same_type_ids, dtype=same_type_ids.dtype, tupleize_cols=False)
@@ -201,7 +201,7 @@ def find_positions(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool =
     return index.get_indexer(targets).astype(np.int64)
 
 
-def _is_number(array: AnyArray) -> bool:
+def _is_numeric(array: AnyArray) -> bool:
     """Return whether ids are integers or doubles."""
     return _kind(array) in ("i", "u", "f")
 

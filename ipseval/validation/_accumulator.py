@@ -98,7 +98,14 @@ class ValidationAccumulator:
         held_out = select_pairs(ranks, split.test.pair_key, split.n_items)
         random = select_pairs(ranks, positive_pair_keys(shown), split.n_items)
         targets = dict.fromkeys([*(estimator.target for estimator in self.estimators), "pooled"])
-        comparisons = PairedPositives.of(targets, self.metrics, held_out, random, is_exposed, self.ties)
+        comparisons = PairedPositives.of(
+            targets=targets,
+            metrics=self.metrics,
+            held_out=held_out,
+            random=random,
+            exposed=is_exposed,
+            ties=self.ties,
+        )
         pooled = comparisons["pooled"]
         self.baselines = {}
         self._set_users(pooled, with_candidates=candidates is not None)
@@ -107,9 +114,19 @@ class ValidationAccumulator:
         for comparison in comparisons.values():
             self._add_random_sample(number, comparison, pooled, fold)
         if candidates is not None:
-            self._add_difference_estimates(number, split, shown, ranks, pooled, fold, candidates)
+            self._add_difference_estimates(
+                number=number,
+                split=split,
+                exposure=shown,
+                ranks=ranks,
+                pooled=pooled,
+                fold=fold,
+                candidates=candidates,
+            )
         for label, rule in self.propensities.items():
-            propensity = self._fit_propensity(label, rule, split, shown, scorers, fold)
+            propensity = self._fit_propensity(
+                label=label, rule=rule, split=split, exposure=shown, scorers=scorers, fold=fold
+            )
             weighted = {}
             for target, comparison in comparisons.items():
                 weighted[target] = comparison.weighted(propensity)
@@ -174,12 +191,12 @@ class ValidationAccumulator:
             outside_candidates = candidates[candidate_fold != fold_number]
             pairs = union_keys(outside_exposure.pair_key, outside_candidates)
             users, numerator, denominator = compute_difference_totals(
-                select_pairs(ranks, pairs, split.n_items),
-                outside_exposure,
-                outside_candidates,
-                split,
-                self.metrics,
-                self.ties,
+                ranks=select_pairs(ranks, pairs, split.n_items),
+                exposure=outside_exposure,
+                candidate_keys=outside_candidates,
+                split=split,
+                metrics=self.metrics,
+                ties=self.ties,
             )
             estimates = Estimates.from_totals(
                 users, numerator, denominator, n_positives=int(outside_exposure.positive.sum())
@@ -208,7 +225,9 @@ class ValidationAccumulator:
             warnings.simplefilter("always")
             # This warning advises to compare with random exposure, which a validation does.
             warnings.filterwarnings("ignore", "gamma = .* > 1 says")
-            propensity = resolve_propensity(label, rule, split, exposure, scorers, fold)
+            propensity = resolve_propensity(
+                name=label, rule=rule, split=split, exposure=exposure, models=scorers, fold=fold
+            )
             warn_if_log_propensity(propensity, split)
         for warning in caught_warnings:
             text = " ".join(str(warning.message).split())  # a note is one line
@@ -231,7 +250,7 @@ class ValidationAccumulator:
                 comparison=comparison,
                 pooled=pooled,
                 weights=_group_contribution_weights(estimator, self.metrics, sample),
-                cells=_describe_weights(estimator, sample),
+                cells=_compute_weight_columns(estimator, sample),
             )
 
     def _add_estimates(
@@ -402,7 +421,7 @@ def _mean_absolute_noise(error: FloatArray) -> FloatArray:
     return np.asarray(np.mean(deviations, axis=1))
 
 
-def _describe_weights(estimator: Estimator, sample: Sample) -> dict[str, object]:
+def _compute_weight_columns(estimator: Estimator, sample: Sample) -> dict[str, object]:
     """Return the columns that describe the weights of an estimator."""
     sums = WeightSums.of(estimator, sample, sample.with_equal_propensities())
     return {

@@ -100,7 +100,9 @@ def resolve_propensity(
         fitted: Propensity = rule.fit(split.train)
         return fitted
     if callable(rule):
-        return _calibrate_by_fold(name, rule, split, exposure, models, fold)
+        return _calibrate_by_fold(
+            name=name, rule=rule, split=split, exposure=exposure, models=models, fold=fold
+        )
     raise InputError(
         f"propensity {name!r} is {describe_type(rule)}; expected a Propensity, a model with fit(train), or "
         "a function Calibration -> Propensity."

@@ -75,7 +75,7 @@ class Estimates:
     @cached_property
     def std_error(self) -> FloatArray:
         """√(Σψ²/(n(n − 1))), (K,); NaN with fewer than two users."""
-        return _compute_errors(self.share, self.n_users)
+        return _compute_standard_errors(self.share, self.n_users)
 
 
 def error_of_difference(first: Estimates, second: Estimates) -> FloatArray:
@@ -84,10 +84,10 @@ def error_of_difference(first: Estimates, second: Estimates) -> FloatArray:
     share = np.zeros((users.size, first.value.size))
     share[np.searchsorted(users, first.users)] = first.share
     share[np.searchsorted(users, second.users)] -= second.share
-    return _compute_errors(share, np.full(first.value.size, users.size))
+    return _compute_standard_errors(share, np.full(first.value.size, users.size))
 
 
-def _compute_errors(share: FloatArray, n_users: IntArray) -> FloatArray:
+def _compute_standard_errors(share: FloatArray, n_users: IntArray) -> FloatArray:
     """Return √(Σ share² · n/(n − 1)) from the contributions of users to K errors, (n_users, K)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = np.einsum("uk,uk->k", share, share)

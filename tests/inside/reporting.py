@@ -8,7 +8,12 @@ from ipseval.reporting.drawing import Axis, mark, series, svg_file
 from ipseval.reporting.formatting import csv_text, decimals, fixed, listed, number, shown_p, signed
 from ipseval.reporting.markup import csv_cell, to_latex, to_markdown, visible
 from ipseval.reporting.pictures import curves, scatter
-from ipseval.reporting.plots._base import limits, plain, reach, tipping_gammas
+from ipseval.reporting.plots._base import (
+    compute_error_bars,
+    compute_limits,
+    format_name,
+    select_tipping_gammas,
+)
 from ipseval.reporting.plots.curves import plot_exposure_curve
 from ipseval.reporting.plots.estimates import (
     plot_decomposition,

@@ -28,8 +28,11 @@ def estimates() -> pd.DataFrame:
 
 
 def error_bars(ax) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(marks, interval segments) of each error-bar container."""
-    return [(box[0].get_xydata(), np.array(box[2][0].get_segments())) for box in ax.containers]
+    """Return (marker positions, interval segments) of each series with error bars."""
+    pairs = []
+    for marker_line, _, interval_lines in ax.containers:
+        pairs.append((marker_line.get_xydata(), np.array(interval_lines[0].get_segments())))
+    return pairs
 
 
 def test_agreement_fills_both_halves_of_the_map_and_prints_the_values():
@@ -51,10 +54,10 @@ def test_agreement_takes_a_square_frame_and_scales_colours_to_counts():
 
 
 def test_limits_do_not_begin_at_zero_where_that_is_far():
-    shift = {column: estimates()[column] + 5 for column in ("estimate", "ci_low", "ci_high")}
-    far = plots.plot_bias(estimates().assign(truth=[5.25, 5.2, 5.25, 5.2], **shift))
+    shifted = {column: estimates()[column] + 5 for column in ("estimate", "ci_low", "ci_high")}
+    ax = plots.plot_bias(estimates().assign(truth=[5.25, 5.2, 5.25, 5.2], **shifted))
     # From 5.1 to 5.45, and 8 % of that on either side.
-    assert far.get_ylim() == pytest.approx((5.1 - 0.028, 5.45 + 0.028))
+    assert ax.get_ylim() == pytest.approx((5.1 - 0.028, 5.45 + 0.028))
 
 
 def test_a_notebook_shows_the_axes_as_a_picture_of_the_size_of_the_figure():
@@ -74,17 +77,23 @@ def test_the_middle_of_a_very_long_name_is_left_out():
 
 
 def labels_inside(ax) -> bool:
-    """Whether everything drawn lies on the picture, and tick labels do not overlap."""
-    figure = ax.figure
-    figure.draw_without_rendering()
-    box, drawn = figure.bbox, ax.get_tightbbox()
-    inside = box.x0 <= drawn.x0 and drawn.x1 <= box.x1 and box.y0 <= drawn.y0 and drawn.y1 <= box.y1
-    ticks = [label.get_window_extent() for label in ax.get_yticklabels() if label.get_text()]
-    return inside and not any(a.overlaps(b) for a, b in itertools.pairwise(ticks))
+    """Return whether everything drawn lies on the picture, and tick labels do not overlap."""
+    ax.figure.draw_without_rendering()
+    figure_box = ax.figure.bbox
+    axes_box = ax.get_tightbbox()
+    is_inside_width = figure_box.x0 <= axes_box.x0 and axes_box.x1 <= figure_box.x1
+    is_inside_height = figure_box.y0 <= axes_box.y0 and axes_box.y1 <= figure_box.y1
+    label_boxes = [label.get_window_extent() for label in ax.get_yticklabels() if label.get_text()]
+    for label_box, next_box in itertools.pairwise(label_boxes):
+        if label_box.overlaps(next_box):
+            return False
+    return is_inside_width and is_inside_height
 
 
 def test_no_label_is_cut_or_drawn_over_another_and_a_scale_is_four_fifths_as_high_as_its_map():
-    frame = pd.concat(estimates().assign(model=f"a recommender with a long name, {n}") for n in range(4))
+    frame = pd.concat(
+        estimates().assign(model=f"a recommender with a long name, {number}") for number in range(4)
+    )
     weights = pd.DataFrame(
         {
             "estimator": ["aoa", "snips-shrunk(0.5)"],
@@ -93,7 +102,7 @@ def test_no_label_is_cut_or_drawn_over_another_and_a_scale_is_four_fifths_as_hig
             "share_own": [1e-6, 0.1],
         }
     )
-    names = [f"protocol number {n}" for n in range(3)]
+    names = [f"protocol number {number}" for number in range(3)]
     agreement = plots.plot_agreement(pd.DataFrame(np.eye(3), index=names, columns=names))
     for ax in (plots.plot_estimates(frame), plots.plot_weights(weights), agreement):
         assert labels_inside(ax)
@@ -126,19 +135,18 @@ def test_a_frame_that_cannot_be_drawn_gets_a_clear_error(call, words: str):
 
 def test_results_are_drawn_as_their_frames_are(evaluation):
     frame = evaluation.frame.query("metric == 'auc'").set_index("estimator")["estimate"]
-    drawn = plots.plot_estimates(evaluation, metric="auc")
-    assert [marks[:, 0].tolist() for marks, _ in error_bars(drawn)] == [
-        frame[label].tolist() for label in ("aoa", "snips-global")
-    ]
+    ax = plots.plot_estimates(evaluation, metric="auc")
+    drawn_estimates = [markers[:, 0].tolist() for markers, _ in error_bars(ax)]
+    assert drawn_estimates == [frame["aoa"].tolist(), frame["snips-global"].tolist()]
     widths = [bar.get_width() for bar in plots.plot_weights(evaluation).patches]
     assert widths == [*evaluation.diagnostics["ess_equal"][:2], *evaluation.diagnostics["ess_own"][:2]]
     # Popularities 0, 1, 3, 3: four, three and two items have at least 0, 1 and 3.
     log = ipseval.Interactions.from_frame(
         pd.DataFrame({"user": [0, 0, 1, 1, 2, 2, 2], "item": [1, 2, 1, 2, 1, 2, 0]})
     )
-    drawn = plots.plot_popularity(log)
-    assert drawn.lines[0].get_xydata().tolist() == [[1, 3], [3, 2]]
-    assert drawn.figure.get_size_inches().tolist() == [5.6, 3.6]
+    ax = plots.plot_popularity(log)
+    assert ax.lines[0].get_xydata().tolist() == [[1, 3], [3, 2]]
+    assert ax.figure.get_size_inches().tolist() == [5.6, 3.6]
 
 
 def test_given_axes_are_used_and_returned():
@@ -146,13 +154,9 @@ def test_given_axes_are_used_and_returned():
 
     ax = Figure().add_subplot()
     assert plots.plot_estimates(estimates(), ax=ax) is ax
-    new = plots.plot_estimates(estimates()).spines
-    assert [new[side].get_visible() for side in ("left", "bottom", "top", "right")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    spines = plots.plot_estimates(estimates()).spines
+    visible_sides = {side for side in ("left", "bottom", "top", "right") if spines[side].get_visible()}
+    assert visible_sides == {"left", "bottom"}
 
 
 def test_an_examination_curve_is_drawn_with_its_intervals():
@@ -160,9 +164,9 @@ def test_an_examination_curve_is_drawn_with_its_intervals():
     curve = ipseval.propensity.ExaminationModel("randomised").fit(
         ipseval.ImpressionLog.from_frame(log, position="position")
     )
-    ((marks, bars),) = error_bars(curve.plot())
-    assert marks == pytest.approx(np.column_stack([curve.position, curve.theta]))
-    assert bars[1][:, 1] == pytest.approx(curve.theta[1] + 1.96 * curve.std_error[1] * np.array([-1, 1]))
+    ((markers, intervals),) = error_bars(curve.plot())
+    assert markers == pytest.approx(np.column_stack([curve.position, curve.theta]))
+    assert intervals[1][:, 1] == pytest.approx(curve.theta[1] + 1.96 * curve.std_error[1] * np.array([-1, 1]))
 
 
 @pytest.fixture(scope="module")
@@ -181,22 +185,23 @@ def evaluation() -> ipseval.Evaluation:
     )
 
 
-def test_differences_are_to_the_highest_whichever_way_the_pair_stands_in_the_frame(evaluation):
-    """a is highest, then c by AOA. The frame holds b − a and a − c: a − c is turned round."""
+def test_differences_are_to_the_highest_in_either_direction_of_the_pair_in_the_frame(evaluation):
+    """a is highest, then c by AOA. The frame holds b − a and a − c: the sign of a − c changes."""
     ax = evaluation.plot("differences")
     frame = evaluation.compare().query("metric == 'recall@5'").set_index(["estimator", "model", "reference"])
     assert [text.get_text() for text in ax.get_yticklabels()] == ["c", "b"]
-    for (marks, bars), estimator in zip(error_bars(ax), ("aoa", "snips-global"), strict=True):
-        first, second = frame.loc[(estimator, "b", "a")], frame.loc[(estimator, "a", "c")]
-        assert marks[:, 0] == pytest.approx([-second["difference"], first["difference"]])
-        assert bars[0][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
+    for (markers, intervals), estimator in zip(error_bars(ax), ("aoa", "snips-global"), strict=True):
+        first = frame.loc[(estimator, "b", "a")]
+        second = frame.loc[(estimator, "a", "c")]
+        assert markers[:, 0] == pytest.approx([-second["difference"], first["difference"]])
+        assert intervals[0][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
     assert list(ax.lines[-1].get_xdata()) == [0, 0]
 
 
-def test_an_evaluation_is_drawn_over_gamma_with_the_places_where_two_swap(evaluation):
+def test_an_evaluation_is_drawn_over_gamma_with_the_points_where_two_swap(evaluation):
     ax = evaluation.plot("sensitivity", metric="auc")
     expected = evaluation.sensitivity().frame.query("metric == 'auc' and estimator == 'snips-global'")
-    order = next(one.order for one in evaluation.verdicts if one.metric == "auc")
+    order = next(verdict.order for verdict in evaluation.verdicts if verdict.metric == "auc")
     for line, model in zip(ax.lines, order, strict=False):
         assert line.get_label() == model
         rows = expected[expected["model"] == model]
@@ -205,16 +210,15 @@ def test_an_evaluation_is_drawn_over_gamma_with_the_places_where_two_swap(evalua
     points = (
         evaluation.sensitivity().tipping_points().query("metric == 'auc' and estimator == 'snips-global'")
     )
-    drawn = sorted(line.get_xdata()[0] for line in ax.lines[3:])
-    assert drawn == pytest.approx(
-        sorted(point for row in points["tipping_points"] for point in row), abs=1e-8
-    )
+    drawn_points = sorted(line.get_xdata()[0] for line in ax.lines[3:])
+    expected_points = sorted(itertools.chain.from_iterable(points["tipping_points"]))
+    assert drawn_points == pytest.approx(expected_points, abs=1e-8)
 
 
-def test_weight_shares_are_bars_beside_the_shares_of_positives(evaluation):
+def test_weight_shares_are_bars_next_to_the_shares_of_positives(evaluation):
     ax = evaluation.plot("popularity")
     frame = evaluation.popularity
-    heights = [[bar.get_height() for bar in box] for box in ax.containers]
+    heights = [[bar.get_height() for bar in bars] for bars in ax.containers]
     assert heights[0] == pytest.approx((100 * frame["share"]).tolist())
     assert heights[1] == pytest.approx((100 * frame["weight_share"]).tolist())
     assert sum(heights[1]) == pytest.approx(100)
@@ -224,8 +228,8 @@ def test_weight_shares_are_bars_beside_the_shares_of_positives(evaluation):
 
 
 def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
-    apart = {"differences", "popularity", "sensitivity", "weights"}  # these are drawn above and below
-    for kind in set(PLOT_KINDS) - apart:
+    drawn_elsewhere = {"differences", "popularity", "sensitivity", "weights"}  # in other tests of this module
+    for kind in set(PLOT_KINDS) - drawn_elsewhere:
         assert evaluation.plot(kind).get_xlabel()
     assert (
         evaluation.plot("sensitivity", metric="AUC", estimator="SNIPS-global").get_ylabel().startswith("auc")
@@ -239,18 +243,15 @@ def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
 def test_the_picture_of_weights_says_what_the_text_says(evaluation):
     """The effective sample size that is printed is the length of the bar."""
     widths = [bar.get_width() for bar in evaluation.plot("weights").patches]
-    (table,) = [
-        part
-        for part in evaluation.tables(page=True).appendix
-        if getattr(part, "title", "") == "Weights of each estimator"
-    ]
-    texts = [cell.plain for row in table.rows for cell in row]
+    appendix = evaluation.tables(page=True).appendix
+    (table,) = [part for part in appendix if getattr(part, "title", "") == "Weights of each estimator"]
+    texts = [cell.plain for cell in itertools.chain.from_iterable(table.rows)]
     assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
-    said = " ".join(line for remark in evaluation.tables().verdict for line in remark.lines)
-    assert (
+    lines = itertools.chain.from_iterable(remark.lines for remark in evaluation.tables().verdict)
+    sentence = (
         f"Effective sample size {widths[-1]:,.0f} with these weights, {widths[1]:,.0f} with equal weights"
-        in said
     )
+    assert sentence in " ".join(lines)
 
 
 def test_an_unreliable_estimate_is_a_hollow_mark_without_an_interval_and_its_legend_says_so():

@@ -142,13 +142,17 @@ def _find_invalid_ids(ids: Ids, name: str) -> list[Problem]:
         shortened_labels = [label for label in labels if _SHORTENED_NUMBER.fullmatch(label)]
         if shortened_labels:
             description = f"{name} must hold whole ids; got numbers that a spreadsheet has shortened"
-            problems.append(_describe_labels(shortened_labels, labels, description, "Export the ids as text"))
+            problems.append(
+                _describe_invalid_labels(shortened_labels, labels, description, "Export the ids as text")
+            )
     if re.search(r"[ ,;|\[({]", joined_labels):
         list_labels = [label for label in labels if is_bracketed(label) or holds_several_codes(label)]
         if list_labels:
             description = f"{name} must hold one id in each cell, or a list in each; got both"
             problems.append(
-                _describe_labels(list_labels, labels, description, "Write each id into a row of its own")
+                _describe_invalid_labels(
+                    list_labels, labels, description, "Write each id into a row of its own"
+                )
             )
     if '"' in joined_labels:
         quoted_labels = [label for label in labels if label.startswith('"')]
@@ -157,7 +161,7 @@ def _find_invalid_ids(ids: Ids, name: str) -> list[Problem]:
                 f"{name} must hold ids without quotation marks; got some, because they are not balanced"
             )
             fix = "Correct the line with a single quotation mark"
-            problems.append(_describe_labels(quoted_labels, labels, description, fix))
+            problems.append(_describe_invalid_labels(quoted_labels, labels, description, fix))
     if _has_footer(ids.codes, labels):
         label = labels[ids.codes[-1]]
         problems.append(
@@ -169,7 +173,9 @@ def _find_invalid_ids(ids: Ids, name: str) -> list[Problem]:
     return problems
 
 
-def _describe_labels(invalid_labels: list[str], labels: list[str], description: str, fix: str) -> Problem:
+def _describe_invalid_labels(
+    invalid_labels: list[str], labels: list[str], description: str, fix: str
+) -> Problem:
     """Return a problem with the number of invalid labels, and examples."""
     number = f"{len(invalid_labels):,} of {len(labels):,} ids: {format_examples(invalid_labels)}"
     return Problem(f"{description} ({number})", fix)

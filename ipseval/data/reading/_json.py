@@ -43,13 +43,13 @@ def read_json(path: Path, encoding: str) -> Any:
         text = decode_to_utf8(read_bytes(path), encoding).decode("utf-8")
         first_line = text.lstrip().split("\n", 1)[0]
         if first_line.startswith(PYTHON_STARTS):
-            return _read_lines(path, text.split("\n"), ast.literal_eval, "Python literals")
+            return _parse_json_lines(path, text.split("\n"), ast.literal_eval, "Python literals")
         try:
             return json.loads(text, object_pairs_hook=_build_unique_object)
         except json.JSONDecodeError as error:
             if error.msg != "Extra data" and not _is_value(first_line):
                 raise
-        return _read_lines(path, text.split("\n"), _parse_line, "JSON")
+        return _parse_json_lines(path, text.split("\n"), _parse_line, "JSON")
 
 
 def check_records(path: Path, records: list[object], columns: list[str] | None) -> None:
@@ -84,7 +84,9 @@ def _parse_line(line: str) -> Any:
     return json.loads(line, object_pairs_hook=_build_unique_object)
 
 
-def _read_lines(path: Path, lines: Iterable[str], parse: Callable[[str], object], noun: str) -> list[object]:
+def _parse_json_lines(
+    path: Path, lines: Iterable[str], parse: Callable[[str], object], noun: str
+) -> list[object]:
     """Return the values of the lines of a file; `noun` names them in the error."""
     records = []
     errors: dict[int, Exception] = {}

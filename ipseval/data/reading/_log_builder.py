@@ -109,7 +109,7 @@ class LogBuilder:
         if source.layout is None:
             for role, name in column_names.items():
                 if role in CHECKED_ROLES:
-                    builder.first_cells[name] = _to_text(table[name].head(N_CELLS).to_list())
+                    builder.first_cells[name] = _format_cells(table[name].head(N_CELLS).to_list())
         if column_names and not len(table):
             builder.audit.add_problem(f"there are no {row_noun}", "Give at least one")
             builder.raise_problems()
@@ -532,7 +532,7 @@ def _load_all_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]
     return text_cells
 
 
-def _to_text(cells: Sequence[object]) -> list[str]:
+def _format_cells(cells: Sequence[object]) -> list[str]:
     """Return cells as text; missing ones (None, NaN, NaT and the NA of pandas) become empty."""
     return ["" if _is_missing(cell) else str(cell) for cell in cells]
 

@@ -53,7 +53,7 @@ class ColumnTraits:
                 filled_cells.append(cell)
 
         distinct_cells = set(filled_cells)
-        numbers = _parse_numbers(distinct_cells)
+        numbers = _parse_distinct_numbers(distinct_cells)
         is_number = bool(distinct_cells) and not np.isnan(numbers).any()
         is_whole = is_number and bool((numbers == np.floor(numbers)).all())
         has_few_levels = is_number and numbers.size <= MAX_LEVELS
@@ -105,7 +105,7 @@ class ColumnTraits:
         return "another value in each row"
 
 
-def _parse_numbers(cells: set[str]) -> AnyArray:
+def _parse_distinct_numbers(cells: set[str]) -> AnyArray:
     """Return distinct cells as sorted numbers; NaN for text."""
     series = pd.Series(sorted(cells), dtype=object)
     return pd.to_numeric(series, errors="coerce").to_numpy(float)

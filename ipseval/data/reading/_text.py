@@ -231,7 +231,9 @@ def read_text(
     else:
         n_records = lines.content.count(b"\n")
     del content
-    frame = _parse_columns(path, lines, layout, columns, id_columns, na_values)
+    frame = _parse_columns(
+        path=path, lines=lines, layout=layout, columns=columns, id_columns=id_columns, na_values=na_values
+    )
     n_rows = n_records - layout.header
     if len(frame) != n_rows:
         raise InputError(

@@ -102,7 +102,7 @@ def split_global_time(
     parts = {"training": in_train, "test": in_test}
     if in_validation is not None:
         parts["validation"] = in_validation
-    _check_not_empty(parts, time, first_test)
+    _check_parts_not_empty(parts, time, first_test)
 
     description = f"global time, test from {format_time(first_test)}"
     if first_validation is not None:
@@ -128,7 +128,7 @@ def _find_start_of_share(time: AnyArray, share: float) -> Number:
     return start
 
 
-def _check_not_empty(parts: dict[str, BoolArray], time: AnyArray, first_test: Number) -> None:
+def _check_parts_not_empty(parts: dict[str, BoolArray], time: AnyArray, first_test: Number) -> None:
     """Raise `InputError` if a part of the split has no rows."""
     for name, mask in parts.items():
         if not mask.any():

@@ -42,7 +42,7 @@ def read_parts(
     duplicates : {"raise", "drop", "keep"}
         As in `Interactions.from_frame`.
     """
-    _check_shapes(parts)
+    _check_matrix_shapes(parts)
     logs = []
     for name, part in parts.items():
         if isinstance(part, Interactions):
@@ -107,7 +107,7 @@ def _read_matrix(
     return replace(log, counted=(*log.counted, *table.counts))
 
 
-def _check_shapes(parts: Mapping[str, PartLike]) -> None:
+def _check_matrix_shapes(parts: Mapping[str, PartLike]) -> None:
     """Raise `InputError` if sparse matrices differ in shape."""
     matrices = {}
     for name, part in parts.items():

@@ -407,10 +407,10 @@ def _recode_logs(
         users = _merge_ids([log.user_ids for log in logs], user_column)
     if items is None:
         items = _merge_ids([log.item_ids for log in logs], item_column)
-    return [_recode(log, users, items, user_column, item_column) for log in logs]
+    return [_recode_log(log, users, items, user_column, item_column) for log in logs]
 
 
-def _recode(
+def _recode_log(
     log: Interactions, users: npt.ArrayLike, items: npt.ArrayLike, user_column: str, item_column: str
 ) -> Interactions:
     """Return a log over another universe; only its distinct ids are looked up, not its rows."""

@@ -304,10 +304,10 @@ def _make_estimate(selected: Measure, data: Recommended) -> Estimate:
     if n_short:
         notes.append(f"{format_count(n_short, 'list')} shorter than {selected.cutoff}")
     return Estimate(
-        selected.label,
-        LISTS,
-        sums,
-        int(data.length.sum()),
-        Claim("no claim", "it describes the lists"),
-        tuple(notes),
+        metric=selected.label,
+        estimator=LISTS,
+        sums=sums,
+        n_positives=int(data.length.sum()),
+        claim=Claim("no claim", "it describes the lists"),
+        notes=tuple(notes),
     )

@@ -203,8 +203,8 @@ class Decomposition(Result):
         for group, label in enumerate(self.labels):
             cells = [Cell(label), Cell(f"{self.share[group]:.1%}"), Cell(f"{self.share_weighted[group]:.1%}")]
             for number in range(len(self.models)):
-                cells.append(_value_cell(float(self.value[number, group]), places))
-                cells.append(_value_cell(float(self.value_weighted[number, group]), places))
+                cells.append(_build_group_value_cell(float(self.value[number, group]), places))
+                cells.append(_build_group_value_cell(float(self.value_weighted[number, group]), places))
             rows.append(tuple(cells))
         total_cells = [Cell("all"), Cell("100.0%"), Cell("100.0%")]
         for _, row in self.totals.iterrows():
@@ -345,7 +345,7 @@ class Decomposition(Result):
         return ", ".join(names)
 
 
-def _value_cell(value: float, places: int) -> Cell:
+def _build_group_value_cell(value: float, places: int) -> Cell:
     """Return the cell of the value of a group, "none" where it has no positives."""
     return Cell("none" if np.isnan(value) else f"{value:.{places}f}")
 

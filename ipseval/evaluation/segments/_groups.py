@@ -143,7 +143,7 @@ class Grouping:
         if missing.all():
             raise InputError(f"{self.name} gives no group to any of the {ids.size:,} {self.axis}s.")
 
-        known_codes, names = _encode_labels(labels[~missing], self.name)
+        known_codes, names = _encode_groups(labels[~missing], self.name)
         if len(names) > MAX_GROUPS:
             raise InputError(
                 f"{self.name} makes {len(names):,} groups of {ids.size:,} {self.axis}s; at most "
@@ -338,7 +338,7 @@ def _align_series(series: pd.Series[Any], ids: AnyArray, axis: Axis, name: str) 
     return labels
 
 
-def _encode_labels(labels: AnyArray, name: str) -> tuple[IntArray, tuple[str, ...]]:
+def _encode_groups(labels: AnyArray, name: str) -> tuple[IntArray, tuple[str, ...]]:
     """Return group numbers and group names, in the order of the labels; categories keep their order."""
     if pd.api.types.infer_dtype(labels).startswith("mixed"):
         raise InputError(f"{name} mixes groups of several types; convert them to text.")

@@ -304,7 +304,11 @@ class Segments(Result):
         frames = []
         for (metric, estimator), cell in self.cells.items():
             for number, model in enumerate(self.models):
-                frames.append(self._gap_frame(metric, estimator, cell, number, model, pairs))
+                frames.append(
+                    self._gap_frame(
+                        metric=metric, estimator=estimator, cell=cell, number=number, model=model, pairs=pairs
+                    )
+                )
         return _insert_adjusted_p_values(
             pd.concat(frames, ignore_index=True), correction, ["metric", "estimator", "model"]
         )

@@ -48,7 +48,14 @@ def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str]
         if gaps is not None:
             statements += _describe_gaps(_select(gaps, metric, estimator), models)
         title = f"{metric}, {display_name(str(estimator))}"
-        table = _build_table(segments.name, title, rows, whole_values, statements, digits)
+        table = _build_segment_table(
+            grouping=segments.name,
+            title=title,
+            rows=rows,
+            whole_values=whole_values,
+            statements=statements,
+            digits=digits,
+        )
         parts.append(replace(table, metric=str(metric)))
 
     notes = []
@@ -86,7 +93,7 @@ def _select(frame: pd.DataFrame, metric: object, estimator: object) -> pd.DataFr
     return frame[(frame["metric"] == metric) & (frame["estimator"] == estimator)]
 
 
-def _build_table(
+def _build_segment_table(
     grouping: str,
     title: str,
     rows: pd.DataFrame,
@@ -100,7 +107,7 @@ def _build_table(
     for label, group_rows in rows.groupby("group", sort=False):
         cell_by_model = {}
         for row in group_rows.to_dict("records"):
-            cell_by_model[row["model"]] = _value_cell(row, places)
+            cell_by_model[row["model"]] = _build_estimate_cell(row, places)
         first = group_rows.iloc[0]
         share = ""
         if not np.isnan(first["share"]):
@@ -124,7 +131,7 @@ def _total_cell(value: float, places: int) -> Cell:
     return Cell(text, at=(np.nan, value, np.nan))
 
 
-def _value_cell(row: Mapping[Any, Any], places: int) -> Cell:
+def _build_estimate_cell(row: Mapping[Any, Any], places: int) -> Cell:
     """Return the cell of an estimate in a group, with its error, or the reason why there is no estimate."""
     value = float(row["estimate"])
     error = float(row["std_error"])

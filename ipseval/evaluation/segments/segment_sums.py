@@ -315,7 +315,9 @@ def _sum_contributions(groups: Groups, ranked: RankedPositives, parts: list[Part
     powers = np.zeros((len(parts) * n_groups, N_POWERS))
     for start in range(0, max(rows.users.size, 1), CHUNK):
         size = min(CHUNK, rows.users.size - start)
-        columns = _sum_chunk(rows, contributions, weights, n_groups, start, size)
+        columns = _sum_chunk(
+            rows=rows, contributions=contributions, weights=weights, n_groups=n_groups, start=start, size=size
+        )
         n_users += (columns[0, :, 1] > 0).sum(axis=1)
         chunk_moments, chunk_powers = _reduce_columns(columns)
         powers += chunk_powers

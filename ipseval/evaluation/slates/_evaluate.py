@@ -105,7 +105,7 @@ def evaluate_slates(
     _warn_about_grades(resolved_slates, metric_objects)
     ranks = {}
     for name, model in models.items():
-        ranks[name] = _rank_model(model, resolved_slates, slates, unscored, name)
+        ranks[name] = _rank_slate_model(model, resolved_slates, slates, unscored, name)
     evaluation = evaluate_ranks(
         ranks,
         propensity=_resolve_propensity(propensity, resolved_slates),
@@ -166,7 +166,7 @@ def _label_by_pair(slates: Slates) -> pd.Series[Any]:
     return pd.Series(slates.label, index=pairs).sort_index()
 
 
-def _rank_model(
+def _rank_slate_model(
     model: Any, slates: Slates, slates_argument: Any, unscored: Unscored, name: str
 ) -> RankedPositives:
     """Return the ranks by a model, from a column name, a frame, or one score for each row."""
@@ -185,7 +185,7 @@ def _align_scores(
 ) -> tuple[AnyArray, BoolArray, tuple[Count, ...]]:
     """Return the scores of a frame in the order of the slates, whether each row has one, and counts."""
     columns = extract_columns(frame, ["query", "item", "score"])
-    rows = _find_rows(columns, slates, name)
+    rows = _find_slate_rows(columns, slates, name)
     n_unlisted, first = _count_pairs(rows < 0, columns["query"], columns["item"])
     if n_unlisted:
         raise InputError(
@@ -218,7 +218,7 @@ def _align_scores(
     )
 
 
-def _find_rows(columns: Mapping[str, AnyArray], slates: Slates, name: str) -> IntArray:
+def _find_slate_rows(columns: Mapping[str, AnyArray], slates: Slates, name: str) -> IntArray:
     """Return the row of the slates for each pair of query and item; -1 for pairs that are not listed."""
     n_items = np.int64(slates.item_ids.size)
     queries = find_positions(columns["query"], slates.query_ids, f"{name}, column 'query'")

@@ -69,7 +69,7 @@ def expected_sampled(
     >>> expected_sampled([1, 3, 5], 5, 2, "recall@1")
     array([1.  , 0.25, 0.  ])
     """
-    mean, _ = _compute_moments(ranks, n_candidates, n_sampled, metric, replacement)
+    mean, _ = _compute_sampled_moments(ranks, n_candidates, n_sampled, metric, replacement)
     return mean
 
 
@@ -107,11 +107,11 @@ def std_sampled(
     >>> std_sampled([3], 5, 2, "recall@1")
     array([0.4330127])
     """
-    _, std = _compute_moments(ranks, n_candidates, n_sampled, metric, replacement)
+    _, std = _compute_sampled_moments(ranks, n_candidates, n_sampled, metric, replacement)
     return std
 
 
-def _compute_moments(
+def _compute_sampled_moments(
     ranks: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int, metric: Any, replacement: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation of a sampled metric, (n_ranks,) each."""

@@ -125,8 +125,8 @@ def as_row_ids(ids: npt.ArrayLike, size: int | None, name: str) -> AnyArray:
 def align(scores: ModelScores, split: Split, *, name: str, unknown: Unknown) -> FactorTuple | RowFunction:
     """Return a scorer in the id space of `split`: a tuple of factors, or a function users -> scores."""
     label = f"{name} ({scores.source})"
-    users = _find_rows(scores, split, "user", label, unknown)
-    items = _find_rows(scores, split, "item", label, unknown)
+    users = _find_model_rows(scores, split, "user", label, unknown)
+    items = _find_model_rows(scores, split, "item", label, unknown)
     if scores.factors is not None:
         return _align_factors(scores.factors, users, items)
     rows = _with_shape_check(scores, split, label)
@@ -161,7 +161,7 @@ def _with_shape_check(scores: ModelScores, split: Split, label: str) -> RowFunct
     return score_users
 
 
-def _find_rows(
+def _find_model_rows(
     scores: ModelScores, split: Split, role: Role, label: str, unknown: Unknown
 ) -> IntArray | None:
     """Return the model's row of each id of the split, −1 for a missing one; None if rows equal the codes."""
@@ -243,11 +243,11 @@ def _align_factors(
     """Return factors in the order of the split: −∞ as bias of missing items, 0 for missing users."""
     user_factors, item_factors, bias = factors
     if users is not None:
-        user_factors = _take_rows(user_factors, users)
+        user_factors = _take_rows_or_zeros(user_factors, users)
     if items is not None:
-        item_factors = _take_rows(item_factors, items)
+        item_factors = _take_rows_or_zeros(item_factors, items)
         if bias is not None:
-            bias = _take_rows(bias, items)
+            bias = _take_rows_or_zeros(bias, items)
         is_missing = items < 0
         if is_missing.any():
             if bias is None:
@@ -258,7 +258,7 @@ def _align_factors(
     return user_factors, item_factors, bias
 
 
-def _take_rows(values: AnyArray, rows: IntArray) -> AnyArray:
+def _take_rows_or_zeros(values: AnyArray, rows: IntArray) -> AnyArray:
     """Return the chosen rows, zero where the row is −1."""
     selected: AnyArray = values[rows]
     selected[rows < 0] = 0

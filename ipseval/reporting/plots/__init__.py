@@ -1,9 +1,9 @@
-"""Plots of tidy frames: they compute nothing, draw intervals always, and stay readable in grey.
+"""Plots of data frames: nothing is computed, intervals are always drawn, and grey prints stay readable.
 
 Every function takes a frame, or the result that has it, and optional axes, and returns the axes. Results that
-have a picture of their own draw it by `.plot()`. A notebook
-shows returned axes as a picture; `axes.figure.savefig(path)` writes one. Colours are those of Okabe and Ito,
-which colour-blind readers can tell apart; marks and line styles repeat what colours say.
+have a plot draw it by `.plot()`. A notebook shows the returned axes as a picture; `axes.figure.savefig(path)`
+writes one. The colours are those of Okabe and Ito, which colour-blind readers can distinguish; markers and
+line styles repeat the distinction.
 """
 
 from __future__ import annotations

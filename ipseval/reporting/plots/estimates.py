@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,60 +14,105 @@ from ipseval.reporting.formatting import fixed, percent
 from ipseval.reporting.plots._base import (
     COLOURS,
     LINES,
+    N_STYLES,
     add_legend,
-    axes_or_new,
-    curves,
-    distinct,
-    forest,
-    only,
-    plain,
-    table,
-    tipping_gammas,
+    draw_curves,
+    draw_forest,
+    format_name,
+    get_frame,
+    list_distinct,
+    prepare_axes,
+    select_rows,
+    select_tipping_gammas,
 )
 from ipseval.utils.public import public_function
+
+COUNT_LABELS = {
+    "n*": "training interactions of the item",
+    "interactions": "training interactions of the user",
+}
+COUNT_GROUP = re.compile(r"\d+ \((?P<unit>\S+) (?P<span>.+)\)")  # such as "1 (n* 1 to 3)"
 
 
 @public_function
 def plot_estimates(
     frame: Any, *, metric: str | None = None, estimand: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Return axes with the estimate and interval of every recommender, one mark per estimator.
+    """Plot the estimate and interval of every recommender, a marker for each estimator.
 
-    An unreliable estimate has a hollow mark without an interval, and the legend calls it unreliable.
+    An unreliable estimate has a hollow marker without an interval, and the legend calls it unreliable.
 
     Parameters
     ----------
     frame : Evaluation or DataFrame
-        An evaluation, or its `frame`: model, metric, estimator, estimate, ci_low, ci_high; optionally
-        estimand, and flag (why an estimate is unreliable, else "").
+        An evaluation, or its `frame`, with columns model, metric, estimator, estimate, ci_low, ci_high;
+        optionally estimand, and flag (why an estimate is unreliable, else "").
     metric : str, optional
-        Which metric; needed when the frame holds several.
+        Metric to draw; required if the frame has several.
     estimand : {"mean over users", "mean over interactions"}, optional
-        Which estimand; needed when the frame holds several, as their values are not comparable.
+        Estimand to draw; required if the frame has several, as their values are not comparable.
+    ax : matplotlib Axes, optional
+        Axes to draw on; default: those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes with the plot.
+
+    Raises
+    ------
+    InputError
+        If the frame lacks a column, has no rows, or has several metrics or estimands and none is chosen.
+
+    See Also
+    --------
+    ipseval.Evaluation.plot : draws an evaluation.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ipseval.reporting.plots import plot_estimates
+    >>> frame = pd.DataFrame({"model": ["als", "bpr"], "metric": "recall@5", "estimator": "aoa"})
+    >>> frame = frame.assign(estimate=[0.4, 0.3], ci_low=[0.35, 0.25], ci_high=[0.45, 0.35])
+    >>> plot_estimates(frame).get_xlabel()
+    'recall@5, with confidence interval'
     """
-    frame = table(frame, "frame", "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
-    part = only(frame, "metric", metric)
-    words = [str(part["metric"].iloc[0])]
-    if "estimand" in part:
-        part = only(part, "estimand", estimand)
-        words.append(str(part["estimand"].iloc[0]))
-    return forest(part, "model", "estimator", f"{', '.join(words)}, with confidence interval", ax=ax)
+    frame = get_frame(frame, "frame", ["model", "metric", "estimator", "estimate", "ci_low", "ci_high"])
+    rows = select_rows(frame, "metric", metric)
+    quantity = str(rows["metric"].iloc[0])
+    if "estimand" in rows:
+        rows = select_rows(rows, "estimand", estimand)
+        quantity += f", {rows['estimand'].iloc[0]}"
+    return draw_forest(rows, "model", "estimator", f"{quantity}, with confidence interval", ax=ax)
 
 
 def plot_result(
     frame: pd.DataFrame, metric: str | None = None, estimator: str | None = None, *, ax: Axes | None = None
 ) -> Axes:
     """Return axes with the estimates, or differences, of one metric or measure of a result's frame."""
-    rows = next(name for name in ("model", "policy") if name in frame)
-    of = next((name for name in ("metric", "measure") if name in frame), "")
-    part = frame.rename(columns={"difference": "estimate"})
+    row_column = _find_column(frame, ("model", "policy"))
+    metric_column = _find_column(frame, ("metric", "measure"))
+    series_column = _find_column(frame, ("data", "estimator", "measure"), metric_column)
+    rows = frame.rename(columns={"difference": "estimate"})
     if estimator is not None:
-        part = only(part, "estimator", estimator)
-    if of:
-        part = only(part, of, str(frame[of].iloc[0]) if metric is None else metric)
-    series = next((name for name in ("data", "estimator", "measure") if name in frame), of)
-    words = "difference" if "difference" in frame else part[of].iloc[0] if of else "estimate"
-    return forest(part, rows, series, f"{words}, with confidence interval", ax=ax)
+        rows = select_rows(rows, "estimator", estimator)
+    quantity = "estimate"
+    if metric_column:
+        if metric is None:
+            metric = str(frame[metric_column].iloc[0])
+        rows = select_rows(rows, metric_column, metric)
+        quantity = rows[metric_column].iloc[0]
+    if "difference" in frame:
+        quantity = "difference"
+    return draw_forest(rows, row_column, series_column, f"{quantity}, with confidence interval", ax=ax)
+
+
+def _find_column(frame: pd.DataFrame, candidates: Sequence[str], default: str = "") -> str:
+    """Return the first of the candidates that is a column of the frame, else the default."""
+    for column in candidates:
+        if column in frame:
+            return column
+    return default
 
 
 @public_function
@@ -78,35 +124,63 @@ def plot_sensitivity(
     tipping: pd.DataFrame | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Return axes with the estimate of every recommender over γ, from AOA (γ = −1) on.
+    """Plot the estimate of every recommender over γ; at γ = −1 it is AOA.
 
     Parameters
     ----------
     frame : Sensitivity or DataFrame
-        `Evaluation.sensitivity(…)`, or its `frame`: model, metric, estimator, gamma, estimate, ci_low,
-        ci_high.
-    metric, estimator : str, optional
-        Which; needed when the frame holds several.
+        `Evaluation.sensitivity(…)`, or its `frame`, with columns model, metric, estimator, gamma, estimate,
+        ci_low, ci_high.
+    metric : str, optional
+        Metric to draw; required if the frame has several.
+    estimator : str, optional
+        Estimator to draw; required if the frame has several.
     tipping : DataFrame, optional
-        `Evaluation.tipping_points()`: metric, estimator, tipping_points, the γ at which two recommenders
-        change places; those of this metric and estimator are drawn as vertical lines.
+        `Sensitivity.tipping_points()`, with columns metric, estimator, tipping_points: the γ at which two
+        recommenders swap ranks. Those of this metric and estimator are drawn as vertical lines.
+    ax : matplotlib Axes, optional
+        Axes to draw on; default: those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes with the plot.
+
+    Raises
+    ------
+    InputError
+        If the frame lacks a column, has no rows, or has several metrics or estimators and none is chosen.
+
+    See Also
+    --------
+    ipseval.Evaluation.sensitivity : computes the estimates over γ.
     """
-    frame = table(frame, "frame", "model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high")
-    part = only(only(frame, "metric", metric), "estimator", estimator)
-    places = tipping_gammas(tipping, part["metric"].iloc[0], part["estimator"].iloc[0])
-    ax = axes_or_new(ax)
-    for number, model in enumerate(distinct(part["model"])):
-        rows = part[part["model"] == model].sort_values("gamma")
-        colour = COLOURS[number % 8]
-        ax.plot(
-            rows["gamma"], rows["estimate"], color=colour, linestyle=LINES[number % 8], label=plain(model)
+    frame = get_frame(
+        frame, "frame", ["model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high"]
+    )
+    rows = select_rows(frame, "metric", metric)
+    rows = select_rows(rows, "estimator", estimator)
+    metric_label = rows["metric"].iloc[0]
+    estimator_label = rows["estimator"].iloc[0]
+    tipping_gammas = select_tipping_gammas(tipping, metric_label, estimator_label)
+
+    ax = prepare_axes(ax)
+    for number, model in enumerate(list_distinct(rows["model"])):
+        model_rows = rows[rows["model"] == model].sort_values("gamma")
+        gamma = model_rows["gamma"]
+        colour = COLOURS[number % N_STYLES]
+        line_style = LINES[number % N_STYLES]
+        label = format_name(model)
+        ax.plot(gamma, model_rows["estimate"], color=colour, linestyle=line_style, label=label)
+        ax.fill_between(
+            gamma, model_rows["ci_low"], model_rows["ci_high"], color=colour, alpha=0.15, linewidth=0
         )
-        ax.fill_between(rows["gamma"], rows["ci_low"], rows["ci_high"], color=colour, alpha=0.15, linewidth=0)
-    for number, gamma in enumerate(places):
-        label = "two swap ranks" if number == 0 else None
-        ax.axvline(gamma, color="0.55", linewidth=0.8, linestyle=(0, (1, 3)), zorder=0, label=label)
+    for tipping_gamma in tipping_gammas:
+        line = ax.axvline(tipping_gamma, color="0.55", linewidth=0.8, linestyle=(0, (1, 3)), zorder=0)
+        if tipping_gamma == tipping_gammas[0]:
+            line.set_label("two swap ranks")
     ax.set_xlabel(r"$\gamma$ of $P \propto (n^*)^{(\gamma + 1)/2}$   (−1: equal weights, AOA)")
-    ax.set_ylabel(f"{part['metric'].iloc[0]}, {part['estimator'].iloc[0]}", parse_math=False)
+    ax.set_ylabel(f"{metric_label}, {estimator_label}", parse_math=False)
     ax.margins(x=0.02)
     add_legend(ax)
     return ax
@@ -114,26 +188,41 @@ def plot_sensitivity(
 
 @public_function
 def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
-    """Return axes with the effective sample size of each estimator, beside that with equal weights.
+    """Plot the effective sample size of each estimator, and the sample size with equal weights behind it.
 
     Parameters
     ----------
     frame : Evaluation or DataFrame
-        An evaluation, or its `diagnostics`: estimator, ess_equal, and ess_own and share_own of the weights
-        that the estimator itself gives.
+        An evaluation, or its `diagnostics`, with columns estimator, ess_equal (effective sample size with
+        equal weights), ess_own and share_own (effective sample size and largest share of the weights of the
+        estimator).
+    ax : matplotlib Axes, optional
+        Axes to draw on; default: those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes with the plot.
+
+    Raises
+    ------
+    InputError
+        If the frame lacks a column or has no rows, or `ax` is not matplotlib axes.
     """
-    frame = table(frame, "diagnostics", "estimator", "ess_own", "ess_equal", "share_own")
+    frame = get_frame(frame, "diagnostics", ["estimator", "ess_own", "ess_equal", "share_own"])
     rows = frame.drop_duplicates("estimator")
-    place = np.arange(len(rows))
-    ax = axes_or_new(ax, width=6.4, height=1.1 + 0.5 * len(rows))
-    ax.barh(place, rows["ess_equal"], color="0.85", label="if all weights were equal")
-    ax.barh(place, rows["ess_own"], height=0.5, color=COLOURS[0], label="with its own weights")
-    shares = zip(rows["estimator"], rows["share_own"], strict=True)
-    names = [
-        f"{plain(label)}\nlargest weight: {percent(share, 2 if share < 0.01 else 0)}"
-        for label, share in shares
-    ]
-    ax.set_yticks(place, names, parse_math=False)
+    labels = []
+    for estimator, largest_share in zip(rows["estimator"], rows["share_own"], strict=True):
+        n_decimals = 0
+        if largest_share < 0.01:
+            n_decimals = 2
+        labels.append(f"{format_name(estimator)}\nlargest weight: {percent(largest_share, n_decimals)}")
+
+    heights = np.arange(len(rows))
+    ax = prepare_axes(ax, width=6.4, height=1.1 + 0.5 * len(rows))
+    ax.barh(heights, rows["ess_equal"], color="0.85", label="if all weights were equal")
+    ax.barh(heights, rows["ess_own"], height=0.5, color=COLOURS[0], label="with its own weights")
+    ax.set_yticks(heights, labels, parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_formatter("{x:,.0f}")
@@ -143,88 +232,147 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_differences(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Return axes with the paired differences of recommenders to one of them, one mark per estimator."""
-    first = frame.iloc[0]
-    words = f"{first['metric']} minus that of {first['reference']}, with confidence interval"
-    shown = frame.rename(columns={"difference": "estimate"})
-    ax = forest(shown, "model", "estimator", words, ax=ax)
+    """Return axes with the paired differences of recommenders to one of them, a marker per estimator."""
+    metric = frame["metric"].iloc[0]
+    reference = frame["reference"].iloc[0]
+    xlabel = f"{metric} minus that of {reference}, with confidence interval"
+    rows = frame.rename(columns={"difference": "estimate"})
+    ax = draw_forest(rows, "model", "estimator", xlabel, ax=ax)
     ax.axvline(0, color="0.5", linewidth=0.8)
     return ax
 
 
-def plot_weight_shares(part: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Return axes with shares of weight beside shares of positives, from rare items to popular ones."""
-    labels, groups = distinct(part["estimator"]), distinct(part["group"])
-    first = part[part["estimator"] == labels[0]]
-    ax = axes_or_new(ax, width=6.4)
-    place, width = np.arange(len(groups)), 0.8 / (len(labels) + 1)
-    bars = [("positives", first["share"], "0.75")]
+def plot_weight_shares(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Return axes with the shares of positives and of weight by group, from rare items to popular ones."""
+    labels = list_distinct(frame["estimator"])
+    groups = list_distinct(frame["group"])
+    ax = prepare_axes(ax, width=6.4)
+    group_positions = np.arange(len(groups))
+    width = 0.8 / (len(labels) + 1)
+
+    first_rows = frame[frame["estimator"] == labels[0]]
+    series = [("positives", first_rows["share"], "0.75")]
     for number, label in enumerate(labels):
-        own = part.loc[part["estimator"] == label, "weight_share"]
-        bars.append((label, own, COLOURS[number % 8]))
-    for number, (label, share, colour) in enumerate(bars):
+        weight_share = frame.loc[frame["estimator"] == label, "weight_share"]
+        series.append((label, weight_share, COLOURS[number % N_STYLES]))
+    for number, (label, share, colour) in enumerate(series):
         shift = (number - len(labels) / 2) * width
-        ax.bar(place + shift, 100 * share, width, color=colour, label=label)
-    ax.set_xticks(place, groups, rotation=0 if len(groups) < 7 else 45, parse_math=False)
-    words = {"n*": "training interactions of the item", "P": "propensity"}
-    ax.set_xlabel(words.get(str(part["by"].iloc[0]), "group"))
+        ax.bar(group_positions + shift, 100 * share, width, color=colour, label=label)
+
+    rotation = 0
+    if len(groups) >= 7:
+        rotation = 45
+    ax.set_xticks(group_positions, groups, rotation=rotation, parse_math=False)
+    xlabels = {"n*": COUNT_LABELS["n*"], "P": "propensity"}
+    ax.set_xlabel(xlabels.get(str(frame["by"].iloc[0]), "group"))
     ax.set_ylabel("share, %")
     add_legend(ax)
     return ax
 
 
-COUNTED = {"n*": "training interactions of the item", "interactions": "training interactions of the user"}
+class _CountGroups(NamedTuple):
+    """Groups of items or users by a count: the range of each group, and the label of the count."""
+
+    spans: list[str]
+    count_label: str
 
 
-def _spans(frame: pd.DataFrame) -> tuple[list[str], str] | None:
-    """Return the spans of groups by count, and what is counted in words; None for other groups."""
-    found = [re.fullmatch(r"\d+ \((\S+) (.+)\)", str(one)) for one in distinct(frame["group"])]
-    counted = {one[1] if one else "" for one in found}
-    return ([one[2] for one in found if one], COUNTED[counted.pop()]) if counted < {*COUNTED} else None
+def _match_count_groups(groups: Sequence[str]) -> _CountGroups | None:
+    """Return the groups by count, or None if a group is of another kind or counts something else."""
+    spans = []
+    units = set()
+    for group in groups:
+        match = COUNT_GROUP.fullmatch(str(group))
+        if match is None:
+            return None
+        spans.append(match["span"])
+        units.add(match["unit"])
+    if len(units) != 1:
+        return None
+    count_label = COUNT_LABELS.get(units.pop())
+    if count_label is None:
+        return None
+    return _CountGroups(spans, count_label)
 
 
 def plot_segments(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes | None = None) -> Axes:
     """Return axes with estimates by group: groups by count as curves, others as a forest."""
-    part = only(only(frame, "metric", metric), "estimator", estimator)
-    what = f"{part['metric'].iloc[0]}, {part['estimator'].iloc[0]}"
-    groups, spans, models = distinct(part["group"]), _spans(part), distinct(part["model"])
-    if spans is None:
-        return forest(part, "group", "model", f"{what}, intervals for all groups at once", ax=ax)
-    names, words = spans
-    place = part["group"].map(groups.index) + 0.7 * (part["model"].map(models.index) + 0.5) / len(models)
-    shown = part.assign(place=place - 0.35)
-    ax = curves(shown, "model", "place", ax=ax, xlabel=words, ylabel=what, width=1.6 + 0.8 * len(groups))
-    for _, _, bars in ax.containers:
-        bars[0].set(alpha=0.5, linewidth=1)
-    ax.set_xticks(range(len(groups)), names, parse_math=False)
+    rows = select_rows(frame, "metric", metric)
+    rows = select_rows(rows, "estimator", estimator)
+    quantity = f"{rows['metric'].iloc[0]}, {rows['estimator'].iloc[0]}"
+    groups = list_distinct(rows["group"])
+    count_groups = _match_count_groups(groups)
+    if count_groups is None:
+        return draw_forest(rows, "group", "model", f"{quantity}, intervals for all groups at once", ax=ax)
+
+    models = list_distinct(rows["model"])
+    shift = 0.7 * (rows["model"].map(models.index) + 0.5) / len(models) - 0.35
+    rows = rows.assign(position=rows["group"].map(groups.index) + shift)
+    ax = draw_curves(
+        rows,
+        "model",
+        "position",
+        ax=ax,
+        xlabel=count_groups.count_label,
+        ylabel=quantity,
+        width=1.6 + 0.8 * len(groups),
+    )
+    for _, _, interval_lines in ax.containers:
+        interval_lines[0].set(alpha=0.5, linewidth=1)
+    ax.set_xticks(range(len(groups)), count_groups.spans, parse_math=False)
     ax.set_xticks(np.arange(len(groups) + 1) - 0.5, minor=True)
     ax.grid(axis="x", which="minor", color="0.9")
     ax.set_xlim(-0.5, len(groups) - 0.5)
-    if not (part["estimate"] < 0).any():
+    if not (rows["estimate"] < 0).any():
         ax.set_ylim(bottom=0)
     return ax
 
 
 def plot_decomposition(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Return axes with each group's shares of positives and weight as bars, next to unweighted values."""
-    groups, models = distinct(frame["group"]), distinct(frame["model"])
-    names, words = _spans(frame) or (list(map(plain, groups)), str(frame["by"].iloc[0]))
-    ax = axes_or_new(ax, width=5.2 + 0.7 * len(models), height=1.6 + 0.36 * len(groups))
-    place = np.arange(len(groups))
-    first = frame[frame["model"] == models[0]]
-    ax.barh(place - 0.2, 100 * first["share"], 0.38, color="0.78", label="share of positives")
-    ax.barh(place + 0.2, 100 * first["share_weighted"], 0.38, color=COLOURS[0], label="share of weight")
-    ax.set_yticks(place, names, parse_math=False)
+    """Return axes with bars for the shares of positives and weight by group, and columns of unweighted values."""
+    groups = list_distinct(frame["group"])
+    models = list_distinct(frame["model"])
+    group_labels = [format_name(group) for group in groups]
+    ylabel = str(frame["by"].iloc[0])
+    count_groups = _match_count_groups(groups)
+    if count_groups is not None:
+        group_labels = count_groups.spans
+        ylabel = count_groups.count_label
+
+    ax = prepare_axes(ax, width=5.2 + 0.7 * len(models), height=1.6 + 0.36 * len(groups))
+    heights = np.arange(len(groups))
+    first_rows = frame[frame["model"] == models[0]]
+    ax.barh(heights - 0.2, 100 * first_rows["share"], 0.38, color="0.78", label="share of positives")
+    ax.barh(
+        heights + 0.2, 100 * first_rows["share_weighted"], 0.38, color=COLOURS[0], label="share of weight"
+    )
+    ax.set_yticks(heights, group_labels, parse_math=False)
     ax.invert_yaxis()
-    ax.set_ylabel(words, parse_math=False)
+    ax.set_ylabel(ylabel, parse_math=False)
     ax.set_xlabel("share, %")
-    given: dict[str, Any] = {"textcoords": "offset points", "parse_math": False, "fontsize": "small"}
-    corner = given | {"xycoords": "axes fraction"}
-    for at, model in enumerate(models):
-        ax.annotate(plain(model), (1, 1), (44 * at + 26, 4), rotation=40, **corner)
-        for y, value in zip(place, frame.loc[frame["model"] == model, "value"], strict=True):
-            text, beside = "–" if np.isnan(value) else fixed(value, 3), ("axes fraction", "data")
-            ax.annotate(text, (1, y), (44 * at + 34, -3), xycoords=beside, ha="center", **given)
-    ax.annotate("unweighted value in the group", (1, 0), (14, -30), **corner)
+    for number, model in enumerate(models):
+        values = frame.loc[frame["model"] == model, "value"].tolist()
+        _write_value_column(ax, 44 * number, model, values)
+    _annotate(ax, "unweighted value in the group", (1, 0), (14, -30), xycoords="axes fraction")
     add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return ax
+
+
+def _write_value_column(ax: Axes, offset: float, model: str, values: Sequence[float]) -> None:
+    """Write the name and the values of a model in a column to the right of the axes, `offset` points away."""
+    _annotate(ax, format_name(model), (1, 1), (offset + 26, 4), xycoords="axes fraction", rotation=40)
+    for height, value in enumerate(values):
+        text = "–"
+        if not np.isnan(value):
+            text = fixed(value, 3)
+        xycoords = ("axes fraction", "data")
+        _annotate(ax, text, (1, height), (offset + 34, -3), xycoords=xycoords, ha="center")
+
+
+def _annotate(
+    ax: Axes, text: str, point: tuple[float, float], offset: tuple[float, float], **options: Any
+) -> None:
+    """Write small text at an offset in points from a point, with the options of `Axes.annotate`."""
+    ax.annotate(
+        text, point, offset, textcoords="offset points", parse_math=False, fontsize="small", **options
+    )

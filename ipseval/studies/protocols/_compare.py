@@ -147,7 +147,9 @@ def compare_results(
     comparisons = []
     for group in groups.values():
         for a, b in combinations(group, 2):
-            comparisons.append(_compare_pair(a, b, models, factor, k, confidence_level))
+            comparisons.append(
+                _compare_pair(a=a, b=b, models=models, factor=factor, k=k, confidence_level=confidence_level)
+            )
     return comparisons
 
 
@@ -227,8 +229,8 @@ def _find_inversions(a: ProtocolResult, b: ProtocolResult, models: Sequence[str]
     dependent groups too, as both one-sided tests must reject.
     """
     pairs = list(combinations(range(len(models)), 2))
-    signs_a, z_a = _compute_differences(a, pairs)
-    signs_b, z_b = _compute_differences(b, pairs)
+    signs_a, z_a = _compute_signs_and_z_values(a, pairs)
+    signs_b, z_b = _compute_signs_and_z_values(b, pairs)
     is_opposite = signs_a * signs_b < 0
     smallest_z = np.minimum(np.abs(z_a), np.abs(z_b))
     p_values = np.where(is_opposite & ~np.isnan(smallest_z), ndtr(-smallest_z), 1.0)
@@ -245,7 +247,7 @@ def _find_inversions(a: ProtocolResult, b: ProtocolResult, models: Sequence[str]
     return inversions
 
 
-def _compute_differences(
+def _compute_signs_and_z_values(
     result: ProtocolResult, pairs: Sequence[tuple[int, int]]
 ) -> tuple[FloatArray, FloatArray]:
     """Return the sign and z-value of the difference of each pair of models, (n_pairs,) each."""

@@ -369,7 +369,7 @@ class ProtocolStudy(Printable):
                 parts.extend(_build_table_section(self, factor, digits))
         parts.extend(build_verdict_section(comparisons_by_factor, NAMES, 1 - self.confidence_level))
         parts.append(Heading("Notes"))
-        parts.append(Notes(_list_notes(self)))
+        parts.append(Notes(_list_study_notes(self)))
         summary = (*self._build_headline(), *self._build_remarks()[0].lines)
         return Tables(summary, tuple(parts), title="Protocol study")
 
@@ -477,7 +477,7 @@ def _build_matrix_section(study: ProtocolStudy, digits: int) -> list[Part]:
     return parts
 
 
-def _list_notes(study: ProtocolStudy) -> tuple[str, ...]:
+def _list_study_notes(study: ProtocolStudy) -> tuple[str, ...]:
     """Return the notes of the study, with the limits of its conclusions."""
     notes = list(study.notes)
     identical = study.frame[study.frame["note"].str.contains(IDENTICAL)]

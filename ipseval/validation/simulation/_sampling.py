@@ -35,7 +35,7 @@ def draw_distinct(
     block_keys = []
     for first_row in range(0, sizes.size, BLOCK_USERS):
         rows = np.arange(first_row, min(first_row + BLOCK_USERS, sizes.size))
-        keys = _draw_block(rows, sizes[rows], log_weight, cdf, rng, taste)
+        keys = _draw_block(rows=rows, sizes=sizes[rows], log_weight=log_weight, cdf=cdf, rng=rng, taste=taste)
         sorted_by_row = keys[np.argsort(keys // n_items, kind="stable")]
         block_keys.append(sorted_by_row + first_row * n_items)
     return np.divmod(np.concatenate(block_keys), n_items)
@@ -67,7 +67,16 @@ def _draw_block(
         if not n_missing.any():
             break
     else:
-        keys.extend(_draw_remaining(drawn_keys, n_missing, rows, log_weight, rng, taste))
+        keys.extend(
+            _draw_remaining(
+                drawn_keys=drawn_keys,
+                n_missing=n_missing,
+                rows=rows,
+                log_weight=log_weight,
+                rng=rng,
+                taste=taste,
+            )
+        )
     return np.concatenate(keys)
 
 
