@@ -527,7 +527,7 @@ def _load_all_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]
     table = source.load(names, names)
     text_cells: dict[str, list[str]] = {}
     for name in names:
-        text_cells[name] = _to_text(table[name].to_list())
+        text_cells[name] = _format_cells(table[name].to_list())
 
     return text_cells
 
