@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ipseval.reporting._html import Raw, element, html_list, html_part, with_code
-from ipseval.reporting.drawing import picture_style
+from ipseval.reporting._html import Raw, build_element, build_list, format_code_spans, render_part
+from ipseval.reporting.drawing import read_picture_style
 from ipseval.reporting.tables import LEADING, Heading, Part, Remark, Tables
 
 _THEMES = (("", "as the system"), ("light", "light"), ("dark", "dark"))
@@ -24,24 +24,24 @@ def to_html(tables: Tables) -> str:
     """
     parts = (*tables.parts, *tables.appendix)
     body = [
-        element(
+        build_element(
             "header",
-            element("h1", tables.title),
-            *(element("p", line, kind="summary") for line in tables.summary),
+            build_element("h1", tables.title),
+            *(build_element("p", line, kind="summary") for line in tables.summary),
             _verdict(tables),
-            *(element("p", line, kind="warning") for line in tables.warnings),
+            *(build_element("p", line, kind="warning") for line in tables.warnings),
             _contents(parts),
         ),
-        element(
+        build_element(
             "main",
             _tools(parts),
             *_folded(tables.parts),
-            html_list(tables.legend),
+            build_list(tables.legend),
             *_folded(tables.appendix),
         ),
         Raw(f"<script>{_code()}</script>"),
     ]
-    head = element("head", *_head(tables.title))
+    head = build_element("head", *_head(tables.title))
     return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{"".join(body)}</body></html>\n'
 
 
@@ -49,7 +49,7 @@ def _folded(parts: tuple[Part, ...]) -> list[Raw]:
     """Return the parts; what stands below a heading that is folded, up to the next one, is closed."""
     made, closing = [], ""
     for part in parts:
-        drawn = html_part(part, page=True)
+        drawn = render_part(part, page=True)
         if isinstance(part, Heading) and part.level == 2:
             opening = f"<details><summary>{drawn}</summary>" if part.folded else drawn
             drawn, closing = Raw(closing + opening), "</details>" * part.folded
@@ -64,7 +64,7 @@ def _head(title: str) -> list[Raw]:
     )
     return [
         Raw('<meta charset="utf-8">'),
-        element("title", title),
+        build_element("title", title),
         Raw(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
         Raw('<meta name="viewport" content="width=device-width,initial-scale=1">'),
         Raw(f'<link rel="icon" href="data:,"><style>{_style()}</style>'),
@@ -78,10 +78,10 @@ def _verdict(tables: Tables) -> Raw:
     leading = [remark for remark in tables.verdict if remark.name in LEADING] or [tables.verdict[0]]
     others = [remark for remark in tables.verdict if remark not in leading]
     first = leading[0]
-    return element(
+    return build_element(
         "section",
-        element("h2", first.name, id="verdict"),
-        *(element("p", with_code(line)) for line in first.lines),
+        build_element("h2", first.name, id="verdict"),
+        *(build_element("p", format_code_spans(line)) for line in first.lines),
         *_terms([*leading[1:], *others]),
         kind="verdict",
         aria_labelledby="verdict",
@@ -92,8 +92,11 @@ def _terms(remarks: Sequence[Remark]) -> list[Raw]:
     """Return remarks as a list of terms and descriptions; nothing where there is none."""
     items = []
     for remark in remarks:
-        items += [element("dt", remark.name), element("dd", with_code(" ".join(remark.lines)))]
-    return [element("dl", *items)] if items else []
+        items += [
+            build_element("dt", remark.name),
+            build_element("dd", format_code_spans(" ".join(remark.lines))),
+        ]
+    return [build_element("dl", *items)] if items else []
 
 
 def _contents(parts: tuple[Part, ...]) -> Raw:
@@ -101,8 +104,8 @@ def _contents(parts: tuple[Part, ...]) -> Raw:
     heads = [part for part in parts if isinstance(part, Heading) and part.level == 2]
     if len(heads) < 2:
         return Raw("")
-    items = [element("li", element("a", one.text, href=f"#{one.anchor}")) for one in heads]
-    return element("nav", element("ul", *items), aria_label="Sections")
+    items = [build_element("li", build_element("a", one.text, href=f"#{one.anchor}")) for one in heads]
+    return build_element("nav", build_element("ul", *items), aria_label="Sections")
 
 
 def _tools(parts: tuple[Part, ...]) -> Raw:
@@ -110,19 +113,19 @@ def _tools(parts: tuple[Part, ...]) -> Raw:
     metrics = list(dict.fromkeys(filter(None, (getattr(part, "metric", "") for part in parts))))
     tools = []
     if metrics:
-        tools.append(element("label", "Filter by name ", Raw('<input id="filter" type="search">')))
+        tools.append(build_element("label", "Filter by name ", Raw('<input id="filter" type="search">')))
     if len(metrics) > 1:
-        options = [Raw('<option value="">all</option>'), *(element("option", one) for one in metrics)]
-        tools.append(element("label", "Metric ", element("select", *options, id="metric")))
+        options = [Raw('<option value="">all</option>'), *(build_element("option", one) for one in metrics)]
+        tools.append(build_element("label", "Metric ", build_element("select", *options, id="metric")))
     themes = [Raw(f'<option value="{value}">{words}</option>') for value, words in _THEMES]
-    tools.append(element("label", "Theme ", element("select", *themes, id="theme")))
+    tools.append(build_element("label", "Theme ", build_element("select", *themes, id="theme")))
     shown = Raw('<output id="count" aria-live="polite"></output>')
     return Raw(f'<div class="tools" id="tools" hidden>{"".join(tools)}{shown}</div>')
 
 
 @cache
 def _style() -> str:
-    return f"{_read('_page.css')}\n{picture_style()}"
+    return f"{_read('_page.css')}\n{read_picture_style()}"
 
 
 @cache

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ipseval.reporting.markup import visible
+from ipseval.reporting.markup import escape_controls
 from ipseval.reporting.tables import Cell, Picture, Table
 
 # Shapes repeat what the colours c0, c1, … say.
@@ -24,40 +24,40 @@ SHAPES = (
 N_STYLES = 8
 
 
-def svg_file(picture: Picture) -> str:
+def format_svg_file(picture: Picture) -> str:
     """Return a picture of a fixed width as the text of an SVG file, on white."""
     width, height = picture.width, picture.height
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    inside = f"<title>{safe(picture.alt)}</title><style>{picture_style()}</style>"
+    inside = f"<title>{escape_svg(picture.alt)}</title><style>{read_picture_style()}</style>"
     paper = '<rect width="100%" height="100%" fill="#fff"/>'
     opened = f'<svg xmlns="http://www.w3.org/2000/svg" class="p" role="img" {size}>'
     return f"{opened}{inside}{paper}{picture.drawn}</svg>\n"
 
 
 @cache
-def picture_style() -> str:
+def read_picture_style() -> str:
     """Return the style of the classes in pictures."""
     return Path(__file__).with_name("_picture.css").read_text(encoding="utf-8")
 
 
-def mark(number: int, x: float, y: float) -> str:
+def draw_mark(number: int, x: float, y: float) -> str:
     """Return the mark of one series."""
     return f'<path class="m" d="{SHAPES[number % len(SHAPES)]}" transform="translate({x:.1f} {y:.1f})"/>'
 
 
-def series(number: int, marks: list[str]) -> str:
+def draw_series(number: int, marks: list[str]) -> str:
     """Return the marks of one series in its colour."""
     return f'<g class="c{number % N_STYLES}">{"".join(marks)}</g>'
 
 
-def text(x: float, y: float, words: str, anchor: str) -> str:
+def draw_text(x: float, y: float, words: str, anchor: str) -> str:
     """Return words at a place."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{safe(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape_svg(words)}</text>'
 
 
-def safe(words: str) -> str:
+def escape_svg(words: str) -> str:
     """Return words that are text in SVG."""
-    return html.escape(visible(words))
+    return html.escape(escape_controls(words))
 
 
 @dataclass(frozen=True)
@@ -102,31 +102,31 @@ class Axis:
         return 100 * ((value - low) / (high - low))
 
 
-def shown(tick: float) -> str:
+def format_tick(tick: float) -> str:
     """Return a tick as text, with a minus sign that is as wide as a plus."""
     return f"{tick:,g}".replace("-", "−")
 
 
-def table_axis(table: Table) -> Axis:
+def build_table_axis(table: Table) -> Axis:
     """Return the axis of all columns of a table, with 0 on it; below 0 only where that has a meaning."""
     drawn = [cell.at for row in table.rows for cell in row if cell.at]
     signed = table.signed or any(at[len(at) // 2] < 0 for at in drawn)
     return Axis.over([0.0, *(value if signed else max(value, 0.0) for at in drawn for value in at)], most=4)
 
 
-def ticks(axis: Axis) -> str:
+def draw_ticks(axis: Axis) -> str:
     """Return the labels of an axis at its ends, and at 0 where it is inside, as SVG."""
     anchors = {axis.ticks[0]: "start", axis.ticks[-1]: "end"}
     if 20 < axis.share(0) < 80:
         anchors[0.0] = "middle"
     drawn = [
-        f'<text x="{axis.place(value)}" y="11" text-anchor="{anchor}">{shown(value)}</text>'
+        f'<text x="{axis.place(value)}" y="11" text-anchor="{anchor}">{format_tick(value)}</text>'
         for value, anchor in anchors.items()
     ]
     return f'<svg class="a" aria-hidden="true">{"".join(drawn)}</svg>'
 
 
-def bar(cell: Cell, axis: Axis) -> str:
+def draw_bar(cell: Cell, axis: Axis) -> str:
     """Return what a cell draws, as SVG; its numbers stand in its text, and its style in that of the page."""
     parts = []
     if axis.ticks[0] < 0 < axis.ticks[-1]:

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval.reporting.markup import csv_cell, visible
+from ipseval.reporting.markup import escape_controls, escape_formula
 from ipseval.utils.artefacts import write_text
 
 LEVEL = 0.05  # of tests
 MOST_NAMES, MOST_LETTERS = 4, 80
 
 
-def decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> int:
+def count_decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> int:
     """Return how many decimals show the median of standard errors with so many significant digits.
 
     Examples
@@ -28,7 +28,7 @@ def decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> i
     return max(0, digits - 1 - math.floor(math.log10(np.median(known)))) if known else default
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number with two decimals at most, and a minus sign.
 
     Examples
@@ -44,7 +44,7 @@ def rounds_to_zero(value: float, places: int) -> bool:
     return float(f"{value:.{places}f}") == 0
 
 
-def fixed(value: float, places: int) -> str:
+def format_fixed(value: float, places: int) -> str:
     """Return a number with a fixed number of decimals, a leading zero and a minus sign.
 
     Examples
@@ -60,7 +60,7 @@ def fixed(value: float, places: int) -> str:
     return text.replace("-", "−")
 
 
-def signed(value: float, digits: int) -> str:
+def format_signed_digits(value: float, digits: int) -> str:
     """Return a difference with its sign and so many significant digits.
 
     Examples
@@ -70,15 +70,15 @@ def signed(value: float, digits: int) -> str:
     """
     if value == 0 or math.isnan(value):
         return "undefined" if math.isnan(value) else "0"
-    return signed_at(value, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
+    return format_signed(value, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
-def signed_at(value: float, places: int) -> str:
+def format_signed(value: float, places: int) -> str:
     """Return a difference with its sign and so many decimals."""
     return f"{value:+,.{places}f}".replace("-", "−")
 
 
-def percent(share: float, places: int = 0) -> str:
+def format_percent(share: float, places: int = 0) -> str:
     """Return a share in per cent.
 
     Examples
@@ -86,10 +86,10 @@ def percent(share: float, places: int = 0) -> str:
     >>> percent(0.95), percent(0.0123, 1)
     ('95%', '1.2%')
     """
-    return f"{fixed(100 * share, places)}%"
+    return f"{format_fixed(100 * share, places)}%"
 
 
-def shown_level(level: float) -> str:
+def format_level(level: float) -> str:
     """Return a confidence level in per cent, with as many digits as it has.
 
     Examples
@@ -100,7 +100,7 @@ def shown_level(level: float) -> str:
     return f"{100 * level:.4g}%"
 
 
-def shown_p(value: float, *, most: bool = False) -> str:
+def format_p_value(value: float, *, most: bool = False) -> str:
     """Return a p-value as papers print it; its digits never cross the level of the test.
 
     `most`: the value is the largest of several, so the sign is ≤.
@@ -126,7 +126,7 @@ def shown_p(value: float, *, most: bool = False) -> str:
     return f"p {sign} {text}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names as a list in words; of many or long ones the first, and how many more."""
     n_shown = len(names)
     while n_shown > 1 and (n_shown > MOST_NAMES or sum(map(len, names[:n_shown])) > MOST_LETTERS):
@@ -136,17 +136,18 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def csv_text(frame: pd.DataFrame) -> str:
+def format_csv(frame: pd.DataFrame) -> str:
     """Return a frame as CSV in which no text is taken for a formula by a spreadsheet."""
     shown = frame.copy()
     for name in shown.columns:
         if not pd.api.types.is_numeric_dtype(shown[name]):
             shown[name] = [
-                visible(csv_cell(value)) if isinstance(value, str) else value for value in shown[name]
+                escape_controls(escape_formula(value)) if isinstance(value, str) else value
+                for value in shown[name]
             ]
     return shown.to_csv(index=False)
 
 
-def deliver(text: str, path: str | Path | None) -> str:
+def write_or_return(text: str, path: str | Path | None) -> str:
     """Return a text, or the path that it is written to where one is given."""
     return text if path is None else str(write_text(path, text))

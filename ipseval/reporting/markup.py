@@ -63,7 +63,7 @@ _LATEX = {
 }
 
 
-def visible(text: object, *, keep: str = "") -> str:
+def escape_controls(text: object, *, keep: str = "") -> str:
     r"""Return text whose control characters, turns of direction and lone surrogates are shown as codes.
 
     `keep` holds characters that stay as they are, such as the line breaks of a whole table.
@@ -81,20 +81,22 @@ def visible(text: object, *, keep: str = "") -> str:
     return _HIDDEN.sub(code, str(text))
 
 
-def markdown(text: object) -> str:
+def escape_markdown(text: object) -> str:
     """Return text that cannot end a table cell, or begin markup, mathematics or an HTML tag."""
-    escaped = _MARKDOWN.sub(r"\\\1", visible(text))
+    escaped = _MARKDOWN.sub(r"\\\1", escape_controls(text))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def latex(text: object) -> str:
+def escape_latex(text: object) -> str:
     """Return text in which no character is a command, in the default encoding of LaTeX."""
     # Two hyphens would be drawn as one dash.
-    shown = "".join(_LATEX.get(character, character) for character in visible(text).replace("--", "-\0-"))
+    shown = "".join(
+        _LATEX.get(character, character) for character in escape_controls(text).replace("--", "-\0-")
+    )
     return shown.replace("\0", "{}")
 
 
-def csv_cell(value: object) -> object:
+def escape_formula(value: object) -> object:
     """Return text that a spreadsheet would run as a formula with an apostrophe before it.
 
     Examples
@@ -107,11 +109,14 @@ def csv_cell(value: object) -> object:
 
 def to_markdown(tables: Tables) -> str:
     """Return the tables with what was computed above, and notes below; names cannot become markup."""
-    blocks = [f"# {markdown(tables.title)}"] if tables.title else []
-    remarks = {one: f"**{markdown(one.name)}.** {markdown(' '.join(one.lines))}" for one in tables.verdict}
-    blocks += [markdown(line) for line in tables.summary]
+    blocks = [f"# {escape_markdown(tables.title)}"] if tables.title else []
+    remarks = {
+        one: f"**{escape_markdown(one.name)}.** {escape_markdown(' '.join(one.lines))}"
+        for one in tables.verdict
+    }
+    blocks += [escape_markdown(line) for line in tables.summary]
     blocks += [text for one, text in remarks.items() if one.name in LEADING]
-    blocks += [f"**{markdown(line)}**" for line in tables.warnings]
+    blocks += [f"**{escape_markdown(line)}**" for line in tables.warnings]
     blocks += [_part(part) for part in tables.parts]
     blocks += [text for one, text in remarks.items() if one.name not in LEADING]
     blocks.append(_bullets(tables.legend))
@@ -124,28 +129,28 @@ def _part(part: Part) -> str:
     if isinstance(part, Notes):
         return _bullets(part.lines)
     if isinstance(part, Heading):
-        return f"{'#' * part.level} {markdown(part.text)}"
+        return f"{'#' * part.level} {escape_markdown(part.text)}"
     if isinstance(part, Code):
-        body = "\n".join(f"    {visible(line)}" for line in part.text.split("\n"))
-        return f"{markdown(part.name)}\n\n{body}"
-    return "" if isinstance(part, Picture) else markdown(part)
+        body = "\n".join(f"    {escape_controls(line)}" for line in part.text.split("\n"))
+        return f"{escape_markdown(part.name)}\n\n{body}"
+    return "" if isinstance(part, Picture) else escape_markdown(part)
 
 
 def _bullets(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {markdown(line.strip())}" for line in lines)
+    return "\n".join(f"- {escape_markdown(line.strip())}" for line in lines)
 
 
 def _table(table: Table) -> list[str]:
-    header = [markdown(name) for name in table.header]
-    header[0] = markdown(table.title) or header[0]
+    header = [escape_markdown(name) for name in table.header]
+    header[0] = escape_markdown(table.title) or header[0]
     rules = ["---" if place in table.words else "---:" for place in range(len(header))]
     rows = [header, rules, *([_cell(cell) for cell in row] for row in table.rows)]
     return ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def _cell(cell: Cell) -> str:
-    text = f"**{markdown(cell.text)}**" if cell.strong else markdown(cell.text)
-    return " ".join(filter(None, (text, markdown(cell.error), cell.mark)))
+    text = f"**{escape_markdown(cell.text)}**" if cell.strong else escape_markdown(cell.text)
+    return " ".join(filter(None, (text, escape_markdown(cell.error), cell.mark)))
 
 
 def to_latex(tables: Tables) -> str:
@@ -167,7 +172,7 @@ def to_latex(tables: Tables) -> str:
         else:
             lines += [_latex_words(part) for part in run]
     if last < 0:
-        lines += [latex(remark) + r"\par" for remark in remarks]
+        lines += [escape_latex(remark) + r"\par" for remark in remarks]
     return "\n".join(lines) + "\n"
 
 
@@ -177,34 +182,34 @@ def _latex_columns(part: Part) -> tuple[str, ...]:
 
 def _latex_words(part: Part) -> str:
     if isinstance(part, Heading):
-        return rf"\paragraph{{{latex(part.text)}}}"
+        return rf"\paragraph{{{escape_latex(part.text)}}}"
     if isinstance(part, Code):
-        return "\n".join(latex(line) + r"\par" for line in (part.name, *part.text.split("\n")))
-    return latex(part) + r"\par"
+        return "\n".join(escape_latex(line) + r"\par" for line in (part.name, *part.text.split("\n")))
+    return escape_latex(part) + r"\par"
 
 
 def _tabular(blocks: list[Table], notes: list[str]) -> list[str]:
     header, words = blocks[0].header, blocks[0].words
     letters = "".join("l" if place in words else "r" for place in range(len(header)))
     named = any(block.title for block in blocks)
-    first = "" if named and blocks[0].n_keys == 1 else latex(header[0])
+    first = "" if named and blocks[0].n_keys == 1 else escape_latex(header[0])
     lines = [r"\begin{threeparttable}", rf"\begin{{tabular}}{{{letters}}}", r"\toprule"]
-    lines.append(" & ".join([first, *map(latex, header[1:])]) + r" \\")
+    lines.append(" & ".join([first, *map(escape_latex, header[1:])]) + r" \\")
     for block in blocks:
         lines.append(r"\midrule")
         if block.title:
-            lines.append(rf"\multicolumn{{{len(header)}}}{{l}}{{\emph{{{latex(block.title)}}}}} \\")
+            lines.append(rf"\multicolumn{{{len(header)}}}{{l}}{{\emph{{{escape_latex(block.title)}}}}} \\")
         lines += [" & ".join(map(_latex_cell, row)) + r" \\" for row in block.rows]
     lines += [r"\bottomrule", r"\end{tabular}"]
     if notes:
         lines += [
             r"\begin{tablenotes}\footnotesize",
-            *(rf"\item {latex(note)}" for note in notes),
+            *(rf"\item {escape_latex(note)}" for note in notes),
             r"\end{tablenotes}",
         ]
     return [*lines, r"\end{threeparttable}"]
 
 
 def _latex_cell(cell: Cell) -> str:
-    text = rf"\textbf{{{latex(cell.text)}}}" if cell.strong else latex(cell.text)
-    return " ".join(filter(None, (text, latex(cell.error)))) + latex(cell.mark)
+    text = rf"\textbf{{{escape_latex(cell.text)}}}" if cell.strong else escape_latex(cell.text)
+    return " ".join(filter(None, (text, escape_latex(cell.error)))) + escape_latex(cell.mark)

@@ -8,13 +8,21 @@ from itertools import pairwise
 
 import pandas as pd
 
-from ipseval.reporting.drawing import N_STYLES, Axis, mark, safe, series, shown, text
+from ipseval.reporting.drawing import (
+    N_STYLES,
+    Axis,
+    draw_mark,
+    draw_series,
+    draw_text,
+    escape_svg,
+    format_tick,
+)
 from ipseval.reporting.tables import Picture
 
 _HEIGHT, _BELOW = 240, 46
 
 
-def curves(
+def draw_curves(
     x: Sequence[float],
     lines: Mapping[str, Sequence[float]],
     *,
@@ -32,16 +40,16 @@ def curves(
     for tick in up.ticks:
         y = _HEIGHT * (1 - up.share(tick) / 100)
         parts.append(f'<line class="g" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="-8" y="{y + 4:.1f}" text-anchor="end">{shown(tick)}</text>')
+        parts.append(f'<text x="-8" y="{y + 4:.1f}" text-anchor="end">{format_tick(tick)}</text>')
     for tick in across.ticks:
         at = across.place(tick)
-        parts.append(f'<text x="{at}" y="{_HEIGHT + 18}" text-anchor="middle">{shown(tick)}</text>')
-    parts.append(f'<text x="50%" y="{_HEIGHT + 38}" text-anchor="middle">{safe(x_label)}</text>')
+        parts.append(f'<text x="{at}" y="{_HEIGHT + 18}" text-anchor="middle">{format_tick(tick)}</text>')
+    parts.append(f'<text x="50%" y="{_HEIGHT + 38}" text-anchor="middle">{escape_svg(x_label)}</text>')
     for place, words in (marks or {}).items():
         if x[0] <= place <= x[-1]:
             at = across.place(place)
             parts.append(
-                f'<line class="z" x1="{at}" x2="{at}" y2="{_HEIGHT}"><title>{safe(words)}</title></line>'
+                f'<line class="z" x1="{at}" x2="{at}" y2="{_HEIGHT}"><title>{escape_svg(words)}</title></line>'
             )
     drawn = []
     for number, values in reversed(list(enumerate(lines.values()))):
@@ -76,9 +84,9 @@ def _bands(name: str, x: Sequence[float], lines: Mapping[str, Sequence[float]], 
         found = sorted(
             ((line[place], model) for model, line in named), key=lambda one: (math.isnan(one[0]), -one[0])
         )
-        words = [f"{name} = {shown(value)}", *(f"{model}  {number:.4g}" for number, model in found)]
+        words = [f"{name} = {format_tick(value)}", *(f"{model}  {number:.4g}" for number, model in found)]
         start, width = across.share(edges[place]), across.share(edges[place + 1]) - across.share(edges[place])
-        title = "\n".join(map(safe, words))
+        title = "\n".join(map(escape_svg, words))
         box = f'x="{start:.2f}%" width="{width:.2f}%" height="{_HEIGHT}"'
         bands.append(f'<rect class="h" {box}><title>{title}</title></rect>')
     return bands
@@ -87,7 +95,7 @@ def _bands(name: str, x: Sequence[float], lines: Mapping[str, Sequence[float]], 
 _SIZE, _LEFT, _ABOVE, _GAP = 250, 56, 34, 70
 
 
-def scatter(frame: pd.DataFrame, *, estimators: Sequence[str]) -> Picture:
+def draw_scatter(frame: pd.DataFrame, *, estimators: Sequence[str]) -> Picture:
     """Return the picture of rows with truth, estimate, ci_low and ci_high; on the diagonal they are equal."""
     metrics = list(dict.fromkeys(frame["metric"]))
     chosen = frame[frame["estimator"].isin(list(estimators))]
@@ -99,7 +107,7 @@ def scatter(frame: pd.DataFrame, *, estimators: Sequence[str]) -> Picture:
     shapes.append(f'<text transform="{turned}" text-anchor="middle">estimate</text>')
     for number, label in enumerate(estimators):
         x, y = _LEFT + 150 * number, _ABOVE + _SIZE + 62
-        shapes += [series(number, [mark(number, x, y)]), text(x + 10, y + 4, label, "start")]
+        shapes += [draw_series(number, [draw_mark(number, x, y)]), draw_text(x + 10, y + 4, label, "start")]
     width = _LEFT + len(metrics) * (_SIZE + _GAP)
     alt = f"Estimates of {', '.join(metrics)} against the truth; on the diagonal an estimate is right"
     return Picture(alt, "".join(shapes), _ABOVE + _SIZE + 80, width)
@@ -114,16 +122,16 @@ def _panel(frame: pd.DataFrame, metric: str, estimators: Sequence[str], left: in
     def at(truth: float, value: float) -> tuple[float, float]:
         return left + _SIZE * across.share(truth) / 100, bottom - _SIZE * up.share(value) / 100
 
-    shapes = [text(left + _SIZE / 2, _ABOVE - 12, metric, "middle")]
+    shapes = [draw_text(left + _SIZE / 2, _ABOVE - 12, metric, "middle")]
     for tick in across.ticks:
         x = at(tick, 0)[0]
         shapes.append(f'<path class="g" d="M{x:.1f} {_ABOVE}V{bottom}"/>')
-        shapes.append(text(x, bottom + 18, shown(tick), "middle"))
+        shapes.append(draw_text(x, bottom + 18, format_tick(tick), "middle"))
     for tick in up.ticks:
         y = at(0, tick)[1]
         shapes.append(f'<path class="g" d="M{left} {y:.1f}h{_SIZE}"/>')
-        shapes.append(text(left - 6, y + 4, shown(tick), "end"))
-    shapes.append(text(left + _SIZE / 2, bottom + 38, "truth", "middle"))
+        shapes.append(draw_text(left - 6, y + 4, format_tick(tick), "end"))
+    shapes.append(draw_text(left + _SIZE / 2, bottom + 38, "truth", "middle"))
     ends = max(across.ticks[0], up.ticks[0]), min(across.ticks[-1], up.ticks[-1])
     first, last = (at(value, value) for value in ends)
     shapes.append(f'<path class="d" d="M{first[0]:.1f} {first[1]:.1f}L{last[0]:.1f} {last[1]:.1f}"/>')
@@ -136,6 +144,6 @@ def _panel(frame: pd.DataFrame, metric: str, estimators: Sequence[str], left: in
             if not math.isnan(row["ci_low"] + row["ci_high"]):
                 reach = at(0, row["ci_low"])[1], at(0, row["ci_high"])[1]
                 marks.append(f'<path class="i" d="M{x:.1f} {reach[0]:.1f}V{reach[1]:.1f}"/>')
-            marks.append(mark(number, x, y))
-        shapes.append(series(number, marks))
+            marks.append(draw_mark(number, x, y))
+        shapes.append(draw_series(number, marks))
     return shapes

@@ -7,7 +7,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from ipseval.reporting.markup import visible
+from ipseval.reporting.markup import escape_controls
 from ipseval.reporting.tables import LEADING, Cell, Code, Heading, Notes, Part, Picture, Remark, Table, Tables
 
 WIDTH = 110
@@ -24,18 +24,18 @@ def to_text(tables: Tables) -> str:
     narrow = any(_width_of(_columns(part)[0]) > WIDTH for part in tables.parts if isinstance(part, Table))
     blocks += [_part(part, narrow=narrow) for part in tables.parts]
     blocks.append(_remarks(others, tables.hint))
-    return "\n\n".join(filter(None, ([visible(tables.title)] if tables.title else []) + blocks))
+    return "\n\n".join(filter(None, ([escape_controls(tables.title)] if tables.title else []) + blocks))
 
 
 def _remarks(remarks: Sequence[Remark], hint: str = "") -> str:
     """Return the conclusions, their names in a column of their own, and the hint where there is room."""
     lines = []
     for remark in remarks:
-        name = f"{visible(remark.name):<{NAMED}}"
+        name = f"{escape_controls(remark.name):<{NAMED}}"
         for text in remark.lines:
             # A p-value stays on one line, and so does a value of γ.
             space = "\N{NO-BREAK SPACE}"
-            whole = re.sub(r"\b([pγ]) ([<=≤]) ", rf"\1{space}\2{space}", visible(text))
+            whole = re.sub(r"\b([pγ]) ([<=≤]) ", rf"\1{space}\2{space}", escape_controls(text))
             wrapped = textwrap.wrap(
                 whole,
                 WIDTH,
@@ -59,7 +59,7 @@ def _part(part: Part, *, narrow: bool) -> str:
     if isinstance(part, Notes):
         return _lines(part.lines)
     if isinstance(part, Code):
-        return visible(part.name) + "\n" + "\n".join(map(visible, part.text.split("\n")))
+        return escape_controls(part.name) + "\n" + "\n".join(map(escape_controls, part.text.split("\n")))
     if isinstance(part, Picture):
         return ""
     return _lines([part.text if isinstance(part, Heading) else part])
@@ -70,7 +70,7 @@ def _lines(lines: object, indent: str = "") -> str:
 
 
 def _wrapped(line: str, indent: str) -> list[str]:
-    text = visible(line.lstrip(" "))
+    text = escape_controls(line.lstrip(" "))
     indent += " " * (len(line) - len(line.lstrip(" ")))
     return textwrap.wrap(
         text, WIDTH, initial_indent=indent, subsequent_indent=indent + GAP, break_on_hyphens=False
@@ -80,10 +80,10 @@ def _wrapped(line: str, indent: str) -> list[str]:
 def _columns(table: Table, *, narrow: bool = False) -> tuple[list[list[str]], list[str]]:
     """Return the texts of each column under its header, and what shortened names stand for."""
     body = table.rows[: table.n_rows]
-    header = [visible(name) for name in table.header]
+    header = [escape_controls(name) for name in table.header]
     if table.title and table.n_keys == 1:
-        header[0] = visible(table.title)
-    names, legend = _shortened([visible(row[0].plain) for row in body])
+        header[0] = escape_controls(table.title)
+    names, legend = _shortened([escape_controls(row[0].plain) for row in body])
     rest = zip(header[1:], list(zip(*body, strict=True))[1:] or [()] * len(header[1:]), strict=True)
     return [[header[0], *names], *(_column(name, cells, narrow=narrow) for name, cells in rest)], legend
 
@@ -108,7 +108,7 @@ def _table(table: Table, *, narrow: bool) -> str:
             lines.append(GAP.join(cells).rstrip())
         blocks.append("\n".join(lines))
     if table.title and table.n_keys > 1:
-        blocks[0] = f"{visible(table.title)}\n{blocks[0]}"
+        blocks[0] = f"{escape_controls(table.title)}\n{blocks[0]}"
     rest = [table.rest] if len(columns[0]) <= len(table.rows) else []
     below = [_lines((*rest, *table.below, *legend), GAP)]
     return "\n".join(["\n\n".join(blocks), *filter(None, below)])
@@ -116,8 +116,10 @@ def _table(table: Table, *, narrow: bool) -> str:
 
 def _column(name: str, cells: Sequence[Cell], *, narrow: bool) -> list[str]:
     """Return a column of values with their errors, the values below each other."""
-    texts = [visible(cell.text) for cell in cells]
-    errors = [visible(cell.short if narrow and cell.short is not None else cell.error) for cell in cells]
+    texts = [escape_controls(cell.text) for cell in cells]
+    errors = [
+        escape_controls(cell.short if narrow and cell.short is not None else cell.error) for cell in cells
+    ]
     wide = max((_width(text) for text, error in zip(texts, errors, strict=True) if error), default=0)
     lines = [
         f"{_padded(text, wide, left=False)} {error}" if error else text

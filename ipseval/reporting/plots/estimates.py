@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ipseval.reporting.formatting import fixed, percent
+from ipseval.reporting.formatting import format_fixed, format_percent
 from ipseval.reporting.plots._base import (
     COLOURS,
     LINES,
@@ -130,7 +130,7 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     ax.barh(place, rows["ess_own"], height=0.5, color=COLOURS[0], label="with its own weights")
     shares = zip(rows["estimator"], rows["share_own"], strict=True)
     names = [
-        f"{plain(label)}\nlargest weight: {percent(share, 2 if share < 0.01 else 0)}"
+        f"{plain(label)}\nlargest weight: {format_percent(share, 2 if share < 0.01 else 0)}"
         for label, share in shares
     ]
     ax.set_yticks(place, names, parse_math=False)
@@ -223,7 +223,7 @@ def plot_decomposition(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     for at, model in enumerate(models):
         ax.annotate(plain(model), (1, 1), (44 * at + 26, 4), rotation=40, **corner)
         for y, value in zip(place, frame.loc[frame["model"] == model, "value"], strict=True):
-            text, beside = "–" if np.isnan(value) else fixed(value, 3), ("axes fraction", "data")
+            text, beside = "–" if np.isnan(value) else format_fixed(value, 3), ("axes fraction", "data")
             ax.annotate(text, (1, y), (44 * at + 34, -3), xycoords=beside, ha="center", **given)
     ax.annotate("unweighted value in the group", (1, 0), (14, -30), **corner)
     add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
