@@ -242,7 +242,7 @@ def _is_not_verdict(remark: Remark) -> bool:
 
 def _list_table_notes(blocks: Sequence[Table]) -> list[str]:
     """Return the notes of tables, each note once."""
-    notes = []
+    notes: list[str] = []
     for block in blocks:
         notes += map(str.strip, block.below)
     return list(dict.fromkeys(notes))

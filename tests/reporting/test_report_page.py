@@ -40,10 +40,10 @@ def page(*cells: Cell) -> str:
     ],
 )
 def test_an_axis_has_round_ticks_around_its_values(values, ticks):
-    axis = Axis.over(values)
+    axis = Axis.from_values(values)
     assert axis.ticks == pytest.approx(ticks)
-    assert axis.share(axis.ticks[0]) == 0
-    assert axis.share(axis.ticks[-1]) == 100
+    assert axis.compute_position(axis.ticks[0]) == 0
+    assert axis.compute_position(axis.ticks[-1]) == 100
 
 
 def test_an_interval_in_a_cell_is_drawn_on_the_axis_of_its_column():
