@@ -20,7 +20,7 @@ from ipseval.cli._inputs import (
 from ipseval.cli._options import Command
 from ipseval.cli._output import check_out, deliver_result
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import decimals
+from ipseval.reporting.formatting import count_decimals
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Table
 
@@ -92,7 +92,7 @@ class Plan(Result):
         parts = []
         for metric, rows in self.frame.groupby("metric", sort=False):
             rows = rows.drop(columns="metric")
-            places = max(3, decimals(rows["half_width"].tolist(), digits))
+            places = max(3, count_decimals(rows["half_width"].tolist(), digits))
             formats = {"n_positives": ",.0f"} | dict.fromkeys(PLAN_NUMBERS, f".{places}f")
             parts.append(Table.of(rows, str(metric), formats=formats, n_keys=2))
         return Tables(self.explanations, tuple(parts))

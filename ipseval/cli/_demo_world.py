@@ -14,8 +14,8 @@ from ipseval.estimators.labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL,
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.ranking import baselines
 from ipseval.reporting import Tables
-from ipseval.reporting.drawing import svg_file
-from ipseval.reporting.pictures import scatter
+from ipseval.reporting.drawing import format_svg_file
+from ipseval.reporting.pictures import draw_scatter
 from ipseval.reporting.results import Reported
 from ipseval.reporting.tables import Heading, Notes, Part, Table
 from ipseval.utils.checks import check_positive_int
@@ -58,7 +58,7 @@ class Demo(Reported):
     @property
     def picture(self) -> str:
         """A plot of the estimates against the true values, as SVG."""
-        return svg_file(scatter(self.plotted_rows, estimators=PLOTTED))
+        return format_svg_file(draw_scatter(self.plotted_rows, estimators=PLOTTED))
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: the verdict, the design of the simulation, and the tables."""
@@ -84,7 +84,7 @@ class Demo(Reported):
         evaluation_tables = self.evaluation.tables(digits=digits, page=True)
         return Tables(
             tuple(self._verdict()),
-            (scatter(self.plotted_rows, estimators=PLOTTED), *parts),
+            (draw_scatter(self.plotted_rows, estimators=PLOTTED), *parts),
             title="Estimates and true values",
             appendix=(
                 Heading("The evaluation"),

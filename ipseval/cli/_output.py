@@ -125,16 +125,16 @@ def word_error(error: IpsevalError) -> str:
 
 def print_text(text: object) -> None:
     """Print to standard output with control characters replaced by their codes."""
-    from ipseval.reporting.markup import visible
+    from ipseval.reporting.markup import escape_controls
 
-    write_output(f"{visible(text, keep=chr(10))}\n")
+    write_output(f"{escape_controls(text, keep=chr(10))}\n")
 
 
 def print_message(text: str) -> None:
     """Print one line to standard error."""
-    from ipseval.reporting.markup import visible
+    from ipseval.reporting.markup import escape_controls
 
-    write_error(f"ipseval: {visible(text, keep=chr(10))}")
+    write_error(f"ipseval: {escape_controls(text, keep=chr(10))}")
 
 
 def show_warning(

@@ -21,7 +21,7 @@ from ipseval.correction._order import (
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.estimators.labels import AOA_POOLED
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import decimals, fixed, listed
+from ipseval.reporting.formatting import count_decimals, format_fixed, join_names
 from ipseval.reporting.tables import Cell, InterfaceText, Remark, Table
 from ipseval.utils.checks import format_count
 
@@ -152,7 +152,7 @@ def verdict_sentences(report: CorrectionReport) -> list[str]:
             disagreements.append(f"By {order.metric}: {' '.join(_conclusion(order))}")
     if agreeing_metrics and len(first.models) > 1:
         verb = "lead" if len(agreeing_metrics) > 1 else "leads"
-        lines.append(f"{listed(agreeing_metrics)} {verb} to the same conclusion.")
+        lines.append(f"{join_names(agreeing_metrics)} {verb} to the same conclusion.")
     return lines + disagreements
 
 
@@ -173,7 +173,7 @@ def _conclusion(order: MetricOrder) -> list[str]:
         return [f"Only {aoa_first} has an estimate, so there is nothing to compare."]
     tied_models = find_tied_first(order)
     if tied_models:
-        return [f"{listed(tied_models)} are tied for first place by AOA."]
+        return [f"{join_names(tied_models)} are tied for first place by AOA."]
     leader = find_leader(order)
     if leader is not None:
         probability = format_least_probability(least_probability_better(order, leader))
@@ -266,7 +266,7 @@ def format_regret(value: float) -> str:
         return "0"
     if value < SMALLEST_REGRET:
         return f"below {SMALLEST_REGRET:g}"
-    return f"{value:.{decimals([value], 1)}f}"
+    return f"{value:.{count_decimals([value], 1)}f}"
 
 
 def _next_step(report: CorrectionReport) -> str:
@@ -360,7 +360,7 @@ def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> 
     """Return the table of one metric, sorted by AOA: estimates with intervals, then P(better than next)."""
     rows = report.frame[report.frame["metric"] == order.metric]
     half_widths = (rows["ci_high"] - rows["ci_low"]) / 2
-    places = max(digits + 1, decimals(half_widths.tolist(), 1))
+    places = max(digits + 1, count_decimals(half_widths.tolist(), 1))
     columns = []
     for label in report.estimators:
         columns.append(
@@ -395,10 +395,10 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
         if label == CORRECTED:
             low = float(order.ci_low[row])
             high = float(order.ci_high[row])
-        interval = f"[{fixed(low, places)}, {fixed(high, places)}]"
+        interval = f"[{format_fixed(low, places)}, {format_fixed(high, places)}]"
         cells.append(
             Cell(
-                fixed(value, places),
+                format_fixed(value, places),
                 interval,
                 at=(low, value, high),
                 short="" if label in SHORTENED else None,

@@ -29,7 +29,7 @@ from ipseval.inference.comparisons import list_pairs
 from ipseval.inference.estimate_frame import FRAME_COLUMNS
 from ipseval.inference.intervals import compute_normal_interval
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import deliver
+from ipseval.reporting.formatting import write_or_return
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import check_positive_int
 from ipseval.utils.public import public_class
@@ -379,7 +379,7 @@ class Correction(Result):
             "order": _records(self.order),
             "estimates": _records(self._frame),
         }
-        return deliver(json.dumps(record, indent=2), path)
+        return write_or_return(json.dumps(record, indent=2), path)
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Plot estimates and intervals by one metric.

@@ -22,7 +22,7 @@ from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import LEVEL, decimals, fixed, listed, percent
+from ipseval.reporting.formatting import LEVEL, count_decimals, format_fixed, format_percent, join_names
 from ipseval.reporting.tables import Cell, Code, Notes, Part, Table
 from ipseval.utils.artefacts import sha256
 from ipseval.utils.checks import check_positive_int, format_count, format_examples
@@ -46,8 +46,8 @@ def describe_evaluation(content: ReportContent) -> list[str]:
             reason = "; the split is random"
         lines.append(
             f"leakage:    {split.n_leaking:,} of {split.n_test:,} test rows "
-            f"({percent(split.n_leaking / split.n_test, 1)}) have later training rows; in the median "
-            f"{percent(split.median_future, 1)} of training is later{reason}"
+            f"({format_percent(split.n_leaking / split.n_test, 1)}) have later training rows; in the median "
+            f"{format_percent(split.median_future, 1)} of training is later{reason}"
         )
     if content.propensity is not None:
         line = f"propensity: {content.propensity.model}"
@@ -79,7 +79,7 @@ def describe_date(counts: Iterable[Count], otherwise: str) -> str:
                 files[source] = None
     data = otherwise
     if files:
-        data = listed(list(files))
+        data = join_names(list(files))
     return f"Data: {data} · page of {date.isoformat()}"
 
 
@@ -305,7 +305,7 @@ def _standard_error_column(
     """Return recommender -> estimate with its standard error; an unreliable column has no errors or marks."""
     rows = content.rows(verdict.metric, label)
     estimates = print_estimates(content, verdict, label, digits)
-    common_places = decimals(rows["std_error"], digits)
+    common_places = count_decimals(rows["std_error"], digits)
     cells = {}
     for row in rows.to_dict("records"):
         estimate = estimates[row["model"]]
@@ -315,15 +315,17 @@ def _standard_error_column(
             continue
         places = common_places
         if not estimate.flag:
-            places = max(common_places, decimals([error], digits, default=0))
+            places = max(common_places, count_decimals([error], digits, default=0))
         shows_error = not np.isnan(error) and not estimate.flag
         margin = ""
         interval = ""
         if shows_error:
-            margin = f"± {fixed(error, places)}"
-            interval = f"interval {fixed(row['ci_low'], places)} to {fixed(row['ci_high'], places)}"
+            margin = f"± {format_fixed(error, places)}"
+            interval = (
+                f"interval {format_fixed(row['ci_low'], places)} to {format_fixed(row['ci_high'], places)}"
+            )
         cells[row["model"]] = Cell(
-            fixed(estimate.value, places),
+            format_fixed(estimate.value, places),
             margin,
             strong=estimate.is_best,
             mark=estimate.mark,

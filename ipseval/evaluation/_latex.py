@@ -12,7 +12,7 @@ from ipseval.evaluation._explanation import flag_warnings
 from ipseval.evaluation.printed_estimates import PrintedEstimate, print_estimates
 from ipseval.evaluation.report_content import ReportContent, TableLayout
 from ipseval.evaluation.report_tables import describe_size
-from ipseval.reporting.markup import latex
+from ipseval.reporting.markup import escape_latex
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int
 
 LONG = "long"
@@ -116,7 +116,7 @@ def _write_long_tabular(
 ) -> list[str]:
     """Return a block of rows per metric; an estimator has a column of numbers and one of intervals."""
     labels = tables[0].labels
-    heads = [rf"\multicolumn{{2}}{{c}}{{{latex(content.column_names[label])}}}" for label in labels]
+    heads = [rf"\multicolumn{{2}}{{c}}{{{escape_latex(content.column_names[label])}}}" for label in labels]
     width = 1 + 2 * len(labels)
     letters = r"r@{\ }l" * len(labels)
     lines = [
@@ -126,12 +126,12 @@ def _write_long_tabular(
     ]
     for table in tables:
         lines.append(r"\midrule")
-        lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{latex(table.metric)}}}}} \\")
+        lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{escape_latex(table.metric)}}}}} \\")
         for model in table.models:
-            row = [latex(model)]
+            row = [escape_latex(model)]
             for label in labels:
                 estimate = columns[table.metric, label][model]
-                interval = latex(estimate.interval)
+                interval = escape_latex(estimate.interval)
                 if _is_marked(estimate):
                     interval = MARK
                 row += [_format_estimate(estimate, bold=bold), interval]
@@ -146,7 +146,7 @@ def _write_wide_tabular(
     labels = tables[0].labels
     n_columns = len(labels)
     metrics = [table.metric for table in tables]
-    heads = [rf"\multicolumn{{{n_columns}}}{{c}}{{{latex(metric)}}}" for metric in metrics]
+    heads = [rf"\multicolumn{{{n_columns}}}{{c}}{{{escape_latex(metric)}}}" for metric in metrics]
     starts = [2 + n_columns * index for index in range(len(metrics))]
     rules = [rf"\cmidrule(lr){{{start}-{start + n_columns - 1}}}" for start in starts]
     estimators = [_break_head(content.column_names[label]) for label in labels]
@@ -159,7 +159,7 @@ def _write_wide_tabular(
         r"\midrule",
     ]
     for model in tables[0].models:
-        row = [latex(model)]
+        row = [escape_latex(model)]
         for metric in metrics:
             for label in labels:
                 estimate = columns[metric, label][model]
@@ -175,15 +175,15 @@ def _break_head(head: str) -> str:
     """Return the head of a narrow column: the assumption below the name of the estimator."""
     name, parenthesis, assumption = head.partition(" (")
     if not parenthesis:
-        return latex(head)
-    return rf"\shortstack[r]{{{latex(name)}\\{latex('(' + assumption)}}}"
+        return escape_latex(head)
+    return rf"\shortstack[r]{{{escape_latex(name)}\\{escape_latex('(' + assumption)}}}"
 
 
 def _format_estimate(estimate: PrintedEstimate, *, bold: bool) -> str:
     """Return the LaTeX of an estimate without its interval."""
     if np.isnan(estimate.value):
         return UNDEFINED
-    text = latex(estimate.text)
+    text = escape_latex(estimate.text)
     if bold and estimate.is_best:
         return rf"\textbf{{{text}}}"
     return text
@@ -204,9 +204,9 @@ def _write_notes(
 ) -> list[str]:
     """Return the notes below the table: data, assumption, meaning of bold and marks, warnings."""
     size = describe_size(content, [tables[0].estimand], with_intervals=with_intervals)
-    lines = [latex(size)]
+    lines = [escape_latex(size)]
     if content.text.assumption:
-        lines.append(latex(content.text.assumption))
+        lines.append(escape_latex(content.text.assumption))
     estimates: list[PrintedEstimate] = []
     for column in columns.values():
         estimates += column.values()
@@ -220,7 +220,7 @@ def _write_notes(
             flags[cell] = flag
 
     for warning in flag_warnings(flags, tables[0].labels, content.names):
-        lines.append(f"{MARK} {latex(warning)}")
+        lines.append(f"{MARK} {escape_latex(warning)}")
     return lines
 
 
@@ -241,7 +241,7 @@ def _wrap_in_table(lines: Sequence[str], caption: str | None, label: str | None)
     """Return the table in a floating environment with a caption and a label."""
     head = [r"\begin{table}", r"\centering"]
     if caption is not None:
-        head.append(rf"\caption{{{latex(caption)}}}")
+        head.append(rf"\caption{{{escape_latex(caption)}}}")
     if label is not None:
         head.append(rf"\label{{{label}}}")
     return [*head, *lines, r"\end{table}"]

@@ -10,8 +10,15 @@ import pandas as pd
 
 from ipseval.evaluation._page_curves import GammaSweep
 from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout, build_rows
-from ipseval.reporting.formatting import LEVEL, decimals, number, percent, shown_p, signed_at
-from ipseval.reporting.pictures import curves
+from ipseval.reporting.formatting import (
+    LEVEL,
+    count_decimals,
+    format_number,
+    format_p_value,
+    format_percent,
+    format_signed,
+)
+from ipseval.reporting.pictures import draw_curves
 from ipseval.reporting.tables import Cell, Code, Heading, Part, Table
 from ipseval.utils.counts import counts_frame
 
@@ -97,15 +104,15 @@ def build_difference_cell(row: Mapping[Any, Any], flag: str) -> Cell:
     if math.isnan(difference):
         return Cell("undefined", flag=flag)
     if math.isnan(low):
-        return Cell(signed_at(difference, 4), "not tested", flag=flag)
-    places = decimals([high - low])
-    text = signed_at(difference, places)
+        return Cell(format_signed(difference, 4), "not tested", flag=flag)
+    places = count_decimals([high - low])
+    text = format_signed(difference, places)
     if flag:
         return Cell(text, flag=flag, at=(math.nan, difference, math.nan))
-    bounds = f"[{signed_at(low, places)}, {signed_at(high, places)}]"
+    bounds = f"[{format_signed(low, places)}, {format_signed(high, places)}]"
     return Cell(
         text,
-        f"{bounds} {shown_p(p_value)}",
+        f"{bounds} {format_p_value(p_value)}",
         strong=p_value < LEVEL,
         at=(low, difference, high),
     )
@@ -118,7 +125,7 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
         n_drawn = len(sweep.values)
         n_models = len(content.models)
         name = content.names[sweep.estimator]
-        here = f"this evaluation, γ = {number(sweep.at)}"
+        here = f"this evaluation, γ = {format_number(sweep.at)}"
         caption = [f"{sweep.metric}, {name}. Dotted: {here}."]
         if content.flag(sweep.metric, sweep.estimator):
             caption.append("The estimates of this evaluation are unreliable.")
@@ -130,7 +137,7 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
             values_by_model[model] = values.tolist()
 
         parts.append(
-            curves(
+            draw_curves(
                 sweep.gamma.tolist(),
                 values_by_model,
                 alt=f"{sweep.metric}, {name}, over γ, a line per recommender",
@@ -157,8 +164,8 @@ def _describe_swaps(sweep: GammaSweep) -> list[str]:
             without_change.append(model)
     if without_change:
         first = next(iter(sweep.values))
-        lowest = number(sweep.gamma[0])
-        highest = number(sweep.gamma[-1])
+        lowest = format_number(sweep.gamma[0])
+        highest = format_number(sweep.gamma[-1])
         statements.append(
             f"{', '.join(without_change)}: no change of order with {first} for γ from {lowest} to {highest}."
         )
@@ -183,7 +190,7 @@ def _build_popularity(content: ReportContent, page: PageContent) -> list[Part]:
         row = [Cell(group["group"]), Cell(f"{group['n_items']:,}"), Cell(f"{group['n_positives']:,}")]
         for share in shares:
             value = share.iloc[index]
-            row.append(Cell(percent(value, 1), hint=percent(value, 3), at=(value,)))
+            row.append(Cell(format_percent(value, 1), hint=format_percent(value, 3), at=(value,)))
         rows.append(tuple(row))
     names = [content.names[label] for label in by_estimator]
     header = (measure, "items", "interactions", "share of interactions", *names)
@@ -210,10 +217,10 @@ def _build_weights(content: ReportContent) -> list[Part]:
         )
         rare_share = "not known"
         if not math.isnan(row["rare_share"]):
-            rare_share = percent(row["rare_share"], 1)
+            rare_share = format_percent(row["rare_share"], 1)
         remark = Cell(row["flag"] or row["cautions"])
         name = Cell(content.names[row["estimator"]])
-        rows.append((name, size, Cell(percent(row["share_own"], 2)), Cell(rare_share), remark))
+        rows.append((name, size, Cell(format_percent(row["share_own"], 2)), Cell(rare_share), remark))
     header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
     return [
         Heading("Weights"),

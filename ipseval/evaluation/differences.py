@@ -17,7 +17,15 @@ from ipseval.inference import compare
 from ipseval.inference.comparisons import adjust_p_values
 from ipseval.inference.intervals import Key, compute_normal_interval
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import LEVEL, decimals, fixed, listed, shown_level, shown_p, signed_at
+from ipseval.reporting.formatting import (
+    LEVEL,
+    count_decimals,
+    format_fixed,
+    format_level,
+    format_p_value,
+    format_signed,
+    join_names,
+)
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
 from ipseval.utils.checks import format_count
@@ -134,7 +142,7 @@ class EvaluationDiff(Result):
             title = "Difference of two evaluations"
         n_estimates = format_count(len(self.frame), "estimate")
         return Tables(
-            (f"{n_estimates} in both, new minus old, {shown_level(self.confidence_level)} intervals",),
+            (f"{n_estimates} in both, new minus old, {format_level(self.confidence_level)} intervals",),
             tuple(parts),
             title=title,
             warnings=tuple(self._write_warnings()),
@@ -175,12 +183,12 @@ class EvaluationDiff(Result):
         unreliable = self.frame[self.frame["note"] != ""]
         if len(unreliable):
             reason = unreliable["note"].iloc[0]
-            names = listed(_describe_estimates(unreliable, self._names))
+            names = join_names(_describe_estimates(unreliable, self._names))
             lines.append(f"Unreliable: {names}. {reason[:1].upper()}{reason[1:]}.")
         if self.only_new:
-            lines.append(f"Only in the new evaluation: {listed(self.only_new)}.")
+            lines.append(f"Only in the new evaluation: {join_names(self.only_new)}.")
         if self.only_old:
-            lines.append(f"Only in the old evaluation: {listed(self.only_old)}.")
+            lines.append(f"Only in the old evaluation: {join_names(self.only_old)}.")
         return lines
 
 
@@ -316,7 +324,7 @@ def _describe_significant_changes(frame: pd.DataFrame, names: Mapping[str, str])
                 verb = "is"
             sentences.append(
                 f"{len(rows):,} of {len(frame):,} estimates {verb} significantly {direction}: "
-                f"{listed(_describe_estimates(rows, names))}."
+                f"{join_names(_describe_estimates(rows, names))}."
             )
     if not sentences and is_unreliable.any():
         sentences.append("No change of a reliable estimate is statistically significant.")
@@ -351,7 +359,7 @@ def _build_old_new_table(metric: str, rows: pd.DataFrame, names: Mapping[str, st
 
 def build_difference_cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, Cell, Cell]:
     """Return the cells old, new and difference; an unreliable difference has no interval and no p-value."""
-    places = decimals([row["std_error"]], digits)
+    places = count_decimals([row["std_error"]], digits)
     difference = row["difference"]
     low = row["ci_low"]
     high = row["ci_high"]
@@ -362,12 +370,12 @@ def build_difference_cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, C
     if difference == 0:
         text = "0"
     elif not np.isnan(difference):
-        text = signed_at(difference, places)
+        text = format_signed(difference, places)
 
     test = ""
     is_tested = difference != 0 and not np.isnan(p_value)
     if is_tested and not flag:
-        test = f"[{signed_at(low, places)}, {signed_at(high, places)}] {shown_p(p_value)}"
+        test = f"[{format_signed(low, places)}, {format_signed(high, places)}] {format_p_value(p_value)}"
 
     bounds = (low, difference, high)
     if flag:
@@ -384,4 +392,4 @@ def build_difference_cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, C
 def _format_number_or_undefined(value: float, places: int) -> str:
     if np.isnan(value):
         return "undefined"
-    return fixed(value, places)
+    return format_fixed(value, places)

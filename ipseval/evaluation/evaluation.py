@@ -64,7 +64,7 @@ from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.reporting import Explanation, Tables
-from ipseval.reporting.formatting import csv_text, deliver
+from ipseval.reporting.formatting import format_csv, write_or_return
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import as_float_vector, check_choice, resolve_choice
 from ipseval.utils.codec import save
@@ -911,7 +911,7 @@ class Evaluation(Result):
         str
             The CSV; with a path, the path.
         """
-        return deliver(csv_text(self._output_frame), path)
+        return write_or_return(format_csv(self._output_frame), path)
 
     @property
     def _output_frame(self) -> pd.DataFrame:
@@ -942,7 +942,7 @@ class Evaluation(Result):
         text = evaluation_record(
             self._content(page=True), self._output_frame, self.order, self._record, self.basis
         )
-        return deliver(text, path)
+        return write_or_return(text, path)
 
     def to_latex(
         self,
@@ -1009,7 +1009,7 @@ class Evaluation(Result):
             bold=bold,
             digits=digits,
         )
-        return deliver(text, path)
+        return write_or_return(text, path)
 
     def save(self, path: str | PathLike[str], *, ranks: bool = True) -> None:
         """Write the whole evaluation as one file, which must end in .npz; nothing is pickled.

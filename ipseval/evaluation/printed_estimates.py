@@ -8,7 +8,7 @@ import numpy as np
 
 from ipseval.evaluation.report_content import ReportContent
 from ipseval.evaluation.verdict import Verdict
-from ipseval.reporting.formatting import decimals, fixed
+from ipseval.reporting.formatting import count_decimals, format_fixed
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ def print_estimates(
     flag = content.flag(verdict.metric, label)
     is_compared = not flag and len(standing.ranked) > 1
     half_widths = ((rows["ci_high"] - rows["ci_low"]) / 2).tolist()
-    common_places = decimals(half_widths, digits)
+    common_places = count_decimals(half_widths, digits)
     highest = ""
     if standing.best:
-        highest = fixed(standing.values[standing.best], common_places)
+        highest = format_fixed(standing.values[standing.best], common_places)
     estimates = {}
     for row, half_width in zip(rows.to_dict("records"), half_widths, strict=True):
         model = row["model"]
@@ -74,19 +74,19 @@ def print_estimates(
             continue
         places = common_places
         if not flag:  # an error far below the other errors of its column is still visible
-            places = max(common_places, decimals([half_width], 1, default=0))
+            places = max(common_places, count_decimals([half_width], 1, default=0))
         interval = ""
         bounds = (np.nan, np.nan)
         if not np.isnan(half_width) and not flag:
-            interval = f"[{fixed(row['ci_low'], places)}, {fixed(row['ci_high'], places)}]"
+            interval = f"[{format_fixed(row['ci_low'], places)}, {format_fixed(row['ci_high'], places)}]"
             bounds = (row["ci_low"], row["ci_high"])
         estimates[model] = PrintedEstimate(
             value=value,
-            text=fixed(value, places),
+            text=format_fixed(value, places),
             interval=interval,
             bounds=bounds,
             flag=flag,
-            is_best=is_compared and fixed(value, common_places) == highest,
+            is_best=is_compared and format_fixed(value, common_places) == highest,
             is_behind=is_compared and model not in standing.leaders,
         )
     return estimates

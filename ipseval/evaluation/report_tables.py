@@ -19,14 +19,14 @@ from ipseval.evaluation.verdict import ModelRanking, Verdict, choose_headline
 from ipseval.ranking.ranked_positives import ALL_ITEMS
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import (
-    decimals,
-    listed,
-    percent,
+    count_decimals,
+    format_level,
+    format_p_value,
+    format_percent,
+    format_signed,
+    format_signed_digits,
+    join_names,
     rounds_to_zero,
-    shown_level,
-    shown_p,
-    signed,
-    signed_at,
 )
 from ipseval.reporting.tables import EXPLAIN_HINT, Cell, InterfaceText, Remark, Table, join_sentences
 from ipseval.utils.checks import check_positive_int, format_count
@@ -88,7 +88,7 @@ def describe_size(
     ]
     facts = []
     if with_intervals:
-        facts.append(f"{shown_level(content.confidence_level)} confidence intervals")
+        facts.append(f"{format_level(content.confidence_level)} confidence intervals")
     estimands = list(estimands or content.estimands)
     if len(estimands) == 1:
         facts.append(describe_estimand(estimands[0], size.unit_plural))
@@ -183,7 +183,7 @@ def _build_metric_table(
         header.append(content.head(verdict.metric, label))
     label = _choose_compared_estimator(layout)
     if with_differences and len(layout.models) > 1 and not content.flag(verdict.metric, label):
-        places = decimals(_half_widths(content.rows(verdict.metric, label)), digits)
+        places = count_decimals(_half_widths(content.rows(verdict.metric, label)), digits)
         standing = verdict.standings[label]
         row = {}
         for model in layout.models:
@@ -250,10 +250,10 @@ def _difference_cell(standing: ModelRanking, model: str, places: int) -> Cell:
         return Cell("not tested")
     if difference == 0:
         return Cell("no difference")
-    text = signed_at(difference, places)
+    text = format_signed(difference, places)
     if rounds_to_zero(difference, places):
-        text = signed(difference, 1)
-    return Cell(f"{text}, {shown_p(p_value)}")
+        text = format_signed_digits(difference, 1)
+    return Cell(f"{text}, {format_p_value(p_value)}")
 
 
 def _collect_data_notes(content: ReportContent) -> list[str]:
@@ -261,7 +261,9 @@ def _collect_data_notes(content: ReportContent) -> list[str]:
     notes = [*_ask_about_perfect_scores(content.frame), *_describe_estimate_notes(content)]
     split = content.split
     if split is not None and split.n_leaking and not split.is_random:
-        notes.append(f"{percent(split.n_leaking / split.n_test, 1)} of test rows have later training rows.")
+        notes.append(
+            f"{format_percent(split.n_leaking / split.n_test, 1)} of test rows have later training rows."
+        )
     exclusions = _describe_exclusions(content)
     if content.page is not None:
         return [*exclusions, *notes]
@@ -313,9 +315,9 @@ def _describe_estimate_notes(content: ReportContent) -> list[str]:
         metrics = metrics_by_note[note]
         subjects = []
         if len(models) < n_models:
-            subjects.append(listed(list(models)))
+            subjects.append(join_names(list(models)))
         if len(metrics) < n_metrics:
-            subjects.append(listed(list(metrics)))
+            subjects.append(join_names(list(metrics)))
         if subjects:
             lines.append(f"{', '.join(subjects)}: {note}.")
         elif note.split()[0] in labels:
@@ -346,7 +348,7 @@ def _ask_about_perfect_scores(frame: pd.DataFrame) -> list[str]:
             suspicious |= dict.fromkeys(models)
     if not suspicious:
         return []
-    return [f"{listed(list(suspicious))}: perfect for every user. Were test items in training?"]
+    return [f"{join_names(list(suspicious))}: perfect for every user. Were test items in training?"]
 
 
 def _split_notes(joint_note: str) -> list[str]:

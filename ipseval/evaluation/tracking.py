@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.reporting.formatting import csv_text
+from ipseval.reporting.formatting import format_csv
 
 FOLDER = "ipseval"
 TABLE = f"{FOLDER}/estimates.csv"
@@ -54,7 +54,7 @@ def log_to_tracker(tracker: Any, frame: pd.DataFrame, tags: Mapping[str, str], p
     if all(hasattr(tracker, name) for name in ("log_metrics", "log_text", "set_tags")):
         tracker.log_metrics(metrics)
         tracker.set_tags({f"{FOLDER}.{name}": text for name, text in tags.items()})
-        tracker.log_text(csv_text(frame), TABLE)
+        tracker.log_text(format_csv(frame), TABLE)
         tracker.log_text(page, f"{FOLDER}/report.html")
     elif all(hasattr(tracker, name) for name in ("log", "Table", "Html", "run")):
         if tracker.run is None:

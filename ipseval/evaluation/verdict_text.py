@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from ipseval.estimators.labels import display_name
 from ipseval.evaluation.verdict import Outcome, Verdict, WeightSupport, choose_headline
 from ipseval.inference.gamma_range import GammaRange
-from ipseval.reporting.formatting import decimals, fixed, listed, number, shown_p
+from ipseval.reporting.formatting import (
+    count_decimals,
+    format_fixed,
+    format_number,
+    format_p_value,
+    join_names,
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ def describe_assumption(support: WeightSupport) -> str:
     """Name the source of the propensities, as it is printed in parentheses after an estimator."""
     if support.gamma is not None:
         source = {"assumed": "assumed", "exposure": "from random exposure"}.get(support.basis, "fitted")
-        return f"γ = {number(support.gamma)} {source}"
+        return f"γ = {format_number(support.gamma)} {source}"
     sources = {
         "design": "propensities known by design",
         "exposure": "propensities from random exposure",
@@ -76,7 +82,7 @@ def _write_conclusion(verdict: Verdict) -> list[str]:
 def _write_winner(verdict: Verdict) -> str:
     standing = verdict.standing
     estimator = _name_estimator(verdict, verdict.weighted)
-    p_value = shown_p(standing.p_value, most=False)
+    p_value = format_p_value(standing.p_value, most=False)
     n_rivals = len(standing.ranked) - 1
     if n_rivals == 1:
         return f"{verdict.leader} is significantly better than {standing.second} by {estimator}, {p_value}."
@@ -89,7 +95,7 @@ def _write_winner(verdict: Verdict) -> str:
 def _write_insignificant_lead(verdict: Verdict) -> str:
     standing = verdict.standing
     _, p_value = standing.difference(standing.second, standing.best)
-    test = f"{shown_p(p_value)} against {standing.second}"
+    test = f"{format_p_value(p_value)} against {standing.second}"
     estimator = _name_estimator(verdict, verdict.weighted, test)
     return f"No significant winner: {standing.best} ranks first by {estimator}."
 
@@ -116,7 +122,7 @@ def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
 
 def _write_tie(verdict: Verdict) -> list[str]:
     """Return which recommenders share the first place in the log, and the first by weights."""
-    sentences = [f"{listed(verdict.standing.tied)} are tied for first place in the log."]
+    sentences = [f"{join_names(verdict.standing.tied)} are tied for first place in the log."]
     if not (verdict.unweighted and verdict.first_by_weights):
         return sentences
     weighted = verdict.standings[verdict.weighted]
@@ -148,7 +154,7 @@ def _describe_first(verdict: Verdict, *, has_rival: bool) -> str:
     """
     standing = verdict.standing
     _, p_value = standing.difference(standing.second, standing.best)
-    test = shown_p(p_value)
+    test = format_p_value(p_value)
     if not has_rival or standing.second != verdict.first_by_weights:
         # Otherwise the sentence names only the two recommenders that are compared.
         test += f" against {standing.second}"
@@ -170,7 +176,7 @@ def _describe_first(verdict: Verdict, *, has_rival: bool) -> str:
 
 
 def _describe_range(gamma_range: GammaRange) -> str:
-    interval = f"[{number(gamma_range.low)}, {number(gamma_range.high)}]"
+    interval = f"[{format_number(gamma_range.low)}, {format_number(gamma_range.high)}]"
     if gamma_range.is_everywhere:
         return f"every γ in {interval}"
     return f"γ in {interval}"
@@ -184,7 +190,7 @@ def _name_weighted_with_test(verdict: Verdict) -> str:
     if not standing.second:
         return _name_estimator(verdict, verdict.weighted)
     _, p_value = standing.difference(standing.second, standing.best)
-    return _name_estimator(verdict, verdict.weighted, shown_p(p_value))
+    return _name_estimator(verdict, verdict.weighted, format_p_value(p_value))
 
 
 def _name_estimator(verdict: Verdict, label: str, remark: str = "") -> str:
@@ -217,11 +223,11 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
     sentences = []
     for summary, metrics in metrics_by_summary.items():
         if summary:
-            sentences.append(f"On {listed(metrics)}, {summary}.")
+            sentences.append(f"On {join_names(metrics)}, {summary}.")
         elif len(metrics) == 1:
-            sentences.append(f"{listed(metrics)} agrees.")
+            sentences.append(f"{join_names(metrics)} agrees.")
         else:
-            sentences.append(f"{listed(metrics)} agree.")
+            sentences.append(f"{join_names(metrics)} agree.")
     return sentences
 
 
@@ -275,7 +281,9 @@ def _describe_weights_without_guarantee(verdict: Verdict) -> str:
     weighted = display_name(verdict.weighted)
     support = verdict.support
     if support is not None and support.basis == "assumed" and support.gamma is not None:
-        return f"{weighted} assumes γ = {number(support.gamma)}, without guarantee for {verdict.metric}"
+        return (
+            f"{weighted} assumes γ = {format_number(support.gamma)}, without guarantee for {verdict.metric}"
+        )
     if support is not None and support.basis == "assumed":
         return f"{weighted} assumes the propensities, without guarantee for {verdict.metric}"
     return f"{weighted} has no guarantee for {verdict.metric}"
@@ -287,7 +295,7 @@ def _describe_assumed_weights(support: WeightSupport | None) -> list[str]:
         return []
     if support.gamma is None:
         return ["the propensities are assumed, not measured"]
-    return [f"γ = {number(support.gamma)} is assumed, as exposure was not measured"]
+    return [f"γ = {format_number(support.gamma)} is assumed, as exposure was not measured"]
 
 
 def _write_next_step(verdict: Verdict) -> str:
@@ -297,7 +305,7 @@ def _write_next_step(verdict: Verdict) -> str:
     if verdict.outcome == Outcome.NOT_SIGNIFICANT:
         if not verdict.detectable > 0:
             return "Evaluate more users."
-        smallest = fixed(verdict.detectable, decimals([verdict.detectable], 1))
+        smallest = format_fixed(verdict.detectable, count_decimals([verdict.detectable], 1))
         return f"Evaluate more users: the test has 80% power to detect a difference of {smallest}."
     if all(set(standing.tied) == set(standing.ranked) for standing in verdict.standings.values()):
         return ""

@@ -20,7 +20,7 @@ from ipseval.inference.intervals import Key, compute_normal_interval
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import number
+from ipseval.reporting.formatting import format_number
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
 from ipseval.utils.checks import as_float_vector, check_choice, check_finite
@@ -268,4 +268,4 @@ def _concatenate_curves(curves: Mapping[Key, FloatArray], keys: Sequence[Key], n
 
 def _format_interval(low: float, high: float) -> str:
     """Return "[low, high]"."""
-    return f"[{number(low)}, {number(high)}]"
+    return f"[{format_number(low)}, {format_number(high)}]"

@@ -15,7 +15,7 @@ from ipseval.inference.comparisons import adjust_p_values, list_pairs
 from ipseval.policies._click_rates import count_interval, difference_interval
 from ipseval.policies._estimators import DM, DR
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import LEVEL, decimals, listed, shown_p
+from ipseval.reporting.formatting import LEVEL, count_decimals, format_p_value, join_names
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
 from ipseval.utils.checks import check_positive_int, check_type
@@ -170,7 +170,7 @@ class PolicyEvaluation(Result):
         policies = list(record_rows.sort_values("estimate", ascending=False, kind="stable")["policy"])
         half_widths = ((frame["ci_high"] - frame["ci_low"]) / 2).dropna()
         table = Table.of(
-            _arrange_by_policy(frame, policies, labels), formats=f".{decimals(half_widths, digits)}f"
+            _arrange_by_policy(frame, policies, labels), formats=f".{count_decimals(half_widths, digits)}f"
         )
 
         n_impressions = int(self.rows.sum())
@@ -178,7 +178,7 @@ class PolicyEvaluation(Result):
         claims = frame.groupby("claim", sort=False)["estimator"].unique()
         claim_lines = []
         for claim, names in claims.items():
-            claim_lines.append(f"{listed(list(names))}: {claim}.")
+            claim_lines.append(f"{join_names(list(names))}: {claim}.")
 
         return Tables(
             summary=(f"{n_impressions:,} impressions · clicks per impression · {level}",),
@@ -364,10 +364,10 @@ def _describe_verdict(evaluation: PolicyEvaluation, policies: list[str], record:
 
     sentences = [f"By {record}, {first} earns most."]
     if significant:
-        p_value = shown_p(float(p_values[significant].max()), most=len(significant) > 1)
-        sentences.append(f"It differs significantly from {listed(significant)} ({p_value}).")
+        p_value = format_p_value(float(p_values[significant].max()), most=len(significant) > 1)
+        sentences.append(f"It differs significantly from {join_names(significant)} ({p_value}).")
     if not_significant:
-        sentences.append(f"It does not differ significantly from {listed(not_significant)}.")
+        sentences.append(f"It does not differ significantly from {join_names(not_significant)}.")
     return " ".join(sentences)
 
 

@@ -1,4 +1,4 @@
-"""Tables and notes as HTML: every text is escaped where an element takes it."""
+"""Renderer for tables, notes and pictures as HTML; every text is escaped when an element is built."""
 
 from __future__ import annotations
 
@@ -7,147 +7,254 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ipseval.reporting.drawing import Axis, bar, table_axis, ticks
-from ipseval.reporting.markup import visible
+from ipseval.reporting.drawing import Axis, build_table_axis, draw_bar, draw_ticks
+from ipseval.reporting.markup import escape_controls
 from ipseval.reporting.tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 
-# Tables whose rows are named by this are filtered together.
-FILTERED = "recommender"
+# The filter of a page applies to tables whose first column has this name.
+FILTERED_COLUMN = "recommender"
 
 
 class Raw(str):
-    """HTML as it stands; every other text is escaped where an element takes it."""
+    """HTML that is inserted without escaping; every other text is escaped when an element is built."""
 
     __slots__ = ()
 
 
+NOTHING = Raw("")
+
+
 def to_html_tables(tables: Tables) -> str:
-    """Return verdict, tables and notes alone, for a notebook."""
-    verdict = [
-        element("p", element("b", one.name), " ", with_code(" ".join(one.lines))) for one in tables.verdict
-    ]
-    return "\n".join([*verdict, *(html_part(part) for part in tables.parts), html_list(tables.legend)])
+    """Return verdict, tables, notes and legend without a page around them, for a notebook."""
+    elements = []
+    for remark in tables.verdict:
+        text = format_code_spans(" ".join(remark.lines))
+        elements.append(build_element("p", build_element("b", remark.name), " ", text))
+    elements += map(render_part, tables.parts)
+    elements.append(build_list(tables.legend))
+    return "\n".join(elements)
 
 
-def element(name: str, *inside: str, **attributes: str) -> Raw:
-    """Return an element; attributes that are empty are left out, `kind` is its class."""
-    named = {"class" if key == "kind" else key.replace("_", "-"): text for key, text in attributes.items()}
-    given = "".join(f' {key}="{escaped(text)}"' for key, text in named.items() if text)
-    return Raw(f"<{name}{given}>{''.join(map(escaped, inside))}</{name}>")
+def build_element(name: str, *content: str, **attributes: str) -> Raw:
+    """Return an element with its content, which is escaped unless it is `Raw`.
+
+    Empty attributes are omitted. The attribute `kind` is written as `class`, and "_" as "-".
+    """
+    written_attributes = ""
+    for key, value in attributes.items():
+        if not value:
+            continue
+        attribute = key.replace("_", "-")
+        if key == "kind":
+            attribute = "class"
+        written_attributes += f' {attribute}="{escape_html(value)}"'
+    escaped_content = "".join(map(escape_html, content))
+    return Raw(f"<{name}{written_attributes}>{escaped_content}</{name}>")
 
 
-def escaped(text: str) -> str:
-    """Return a text that no browser reads as markup."""
-    return text if isinstance(text, Raw) else html.escape(visible(text))
+def escape_html(text: str) -> Raw:
+    """Return a text as HTML in which no browser reads markup; `Raw` is returned unchanged."""
+    if isinstance(text, Raw):
+        return text
+    return Raw(html.escape(escape_controls(text)))
 
 
-def with_code(text: str) -> Raw:
-    """Return a text in which what stands between backticks is an element for code."""
+def format_code_spans(text: str) -> Raw:
+    """Return a text as HTML, with pieces between backticks as code elements."""
     pieces = text.split("`")
-    if len(pieces) % 2 == 0:  # a backtick without its partner
-        return escaped_text(text)
-    marked = [
-        element("code", piece) if number % 2 else escaped_text(piece) for number, piece in enumerate(pieces)
-    ]
-    return Raw("".join(marked))
+    has_unpaired_backtick = len(pieces) % 2 == 0
+    if has_unpaired_backtick:
+        return escape_html(text)
+
+    spans = []
+    for number, piece in enumerate(pieces):
+        is_code = number % 2 == 1
+        if is_code:
+            spans.append(build_element("code", piece))
+        else:
+            spans.append(escape_html(piece))
+    return Raw("".join(spans))
 
 
-def escaped_text(text: str) -> Raw:
-    """Return a text as HTML that no browser reads as markup."""
-    return Raw(escaped(text))
-
-
-def html_part(part: Part, *, page: bool = False) -> Raw:
-    """Return one part of a report; on a `page`, tables can be sorted, and those of a metric filtered."""
+def render_part(part: Part, *, page: bool = False) -> Raw:
+    """Return one part of a report as HTML; on a `page`, tables have bars and can be sorted and filtered."""
     if isinstance(part, Table):
-        return _table(part, page)
+        return _render_table(part, page=page)
     if isinstance(part, Notes):
-        return html_list(part.lines)
+        return build_list(part.lines)
     if isinstance(part, Heading):
-        return element(f"h{part.level}", part.text, id=part.anchor if part.level == 2 else "")
+        return _render_heading(part)
     if isinstance(part, Code):
-        text = Raw("\n".join(map(escaped, part.text.split("\n"))))
-        return element("details", element("summary", part.name), element("pre", text))
+        code_lines = map(escape_html, part.text.split("\n"))
+        code = build_element("pre", Raw("\n".join(code_lines)))
+        return build_element("details", build_element("summary", part.name), code)
     if isinstance(part, Picture):
-        return _picture(part)
-    return element("p", part)
+        return _render_picture(part)
+    return build_element("p", part)
 
 
-def html_list(lines: Iterable[str]) -> Raw:
-    """Return lines as a list; nothing without lines."""
-    items = [element("li", line.strip()) for line in lines]
-    return element("ul", *items, kind="notes") if items else Raw("")
+def build_list(lines: Iterable[str]) -> Raw:
+    """Return lines as a list element; nothing without lines."""
+    items = [build_element("li", line.strip()) for line in lines]
+    if not items:
+        return NOTHING
+    return build_element("ul", *items, kind="notes")
 
 
-def _picture(picture: Picture) -> Raw:
-    width, height = picture.width, picture.height
-    size = f'viewBox="0 0 {width} {height}" width="{width}"' if width else f'width="100%" height="{height}"'
-    size += f' role="img" aria-label="{escaped(picture.alt)}"'
-    drawn = Raw(f'<div class="{"" if width else "plot"}"><svg class="p" {size}>{picture.drawn}</svg></div>')
-    line = '<svg class="p c{0}" aria-hidden="true"><line class="l d{0}" x2="28" y1="5" y2="5"/></svg>'
-    keys = [element("li", Raw(line.format(style)), name) for style, name in picture.legend]
-    legend = [element("ul", *keys, kind="legend")] if keys else []
-    caption = [element("figcaption", picture.caption)] if picture.caption else []
-    return element("figure", drawn, *legend, *caption, data_g=picture.metric)
+def _render_heading(heading: Heading) -> Raw:
+    """Return a heading; the navigation of a page links to those of level 2."""
+    anchor = ""
+    if heading.level == 2:
+        anchor = heading.anchor
+    return build_element(f"h{heading.level}", heading.text, id=anchor)
+
+
+def _render_picture(picture: Picture) -> Raw:
+    """Return a picture as a figure with its legend and its caption."""
+    if picture.width:
+        size = f'viewBox="0 0 {picture.width} {picture.height}" width="{picture.width}"'
+        kind = ""
+    else:
+        size = f'width="100%" height="{picture.height}"'
+        kind = "plot"
+    label = f'role="img" aria-label="{escape_html(picture.alt)}"'
+    content = [Raw(f'<div class="{kind}"><svg class="p" {size} {label}>{picture.drawn}</svg></div>')]
+
+    if picture.legend:
+        items = [build_element("li", _draw_legend_line(style), name) for style, name in picture.legend]
+        content.append(build_element("ul", *items, kind="legend"))
+    if picture.caption:
+        content.append(build_element("figcaption", picture.caption))
+    return build_element("figure", *content, data_g=picture.metric)
+
+
+def _draw_legend_line(style: int) -> Raw:
+    """Return a short line in a style, for the legend of a picture."""
+    line = f'<line class="l d{style}" x2="28" y1="5" y2="5"/>'
+    return Raw(f'<svg class="p c{style}" aria-hidden="true">{line}</svg>')
 
 
 @dataclass(frozen=True)
 class _Column:
-    """What the cells of a column have in common."""
+    """Properties that the cells of a column share.
 
-    marked: bool
+    Attributes
+    ----------
+    has_marks : bool
+        Whether a cell has a mark: then all cells reserve space for it.
+    axis : Axis or None
+        The axis of the bars; None where no value of the column is drawn.
+    kind : str
+        The class of its cells: "w" for words, else empty.
+    """
+
+    has_marks: bool
     axis: Axis | None
     kind: str
 
 
-def _table(table: Table, page: bool) -> Raw:
-    axis = table_axis(table) if page else None
-    columns = [
-        _Column(
-            any(row[place].mark for row in table.rows),
-            axis if any(map(math.isfinite, (one for row in table.rows for one in row[place].at))) else None,
-            "w" if place in table.words and place >= table.n_keys else "",
-        )
-        for place in range(len(table.header))
-    ]
-    sorts = page and len(table.rows) > 1 and not table.folded
-    kinds = ("s" * sorts, "f" * (page and table.header[0] == FILTERED))
-    inside = [
-        *([element("caption", table.title)] if table.title and not table.folded else []),
-        element("thead", element("tr", *map(_head, table.header, columns))),
-        element("tbody", *(_row(table, row, columns) for row in table.rows)),
-    ]
-    shown = element("table", *inside, kind=" ".join(filter(None, kinds)))
-    # A wide table scrolls, with the keyboard, too.
-    name = table.title or table.header[0]
-    around = element("div", shown, kind="scroll", tabindex="0", role="group", aria_label=name)
+def _render_table(table: Table, *, page: bool) -> Raw:
+    """Return a table in a box that scrolls, with the lines below it."""
+    # The box can be focused, so that a wide table scrolls with the keyboard, too.
+    box = build_element(
+        "div",
+        _build_table_element(table, page=page),
+        kind="scroll",
+        tabindex="0",
+        role="group",
+        aria_label=table.title or table.header[0],
+    )
     if table.folded:
-        return element("details", element("summary", table.title), around)
+        return build_element("details", build_element("summary", table.title), box)
     if table.metric:
-        return element("div", around, html_list(table.below), data_g=table.metric)
-    return Raw(f"{around}{html_list(table.below)}")
+        return build_element("div", box, build_list(table.below), data_g=table.metric)
+    return Raw(box + build_list(table.below))
 
 
-def _head(name: str, column: _Column) -> Raw:
-    axis = Raw(ticks(column.axis)) if column.axis else Raw("")
-    sign = Raw("<s></s>" * (column.marked and not column.kind))
-    return element("th", name, sign, axis, scope="col", kind=column.kind, data_n=name if column.axis else "")
+def _build_table_element(table: Table, *, page: bool) -> Raw:
+    """Return the table element: caption, header and rows."""
+    axis = None
+    if page:
+        axis = build_table_axis(table)
+    columns = [_describe_column(table, number, axis) for number in range(len(table.header))]
+
+    content = []
+    if table.title and not table.folded:
+        content.append(build_element("caption", table.title))
+    header_cells = map(_render_header_cell, table.header, columns)
+    content.append(build_element("thead", build_element("tr", *header_cells)))
+    rows = [_render_row(row, columns, n_keys=table.n_keys) for row in table.rows]
+    content.append(build_element("tbody", *rows))
+
+    kinds = []
+    if page and len(table.rows) > 1 and not table.folded:
+        kinds.append("s")  # the script of the page sorts it
+    if page and table.header[0] == FILTERED_COLUMN:
+        kinds.append("f")  # the script of the page filters it
+    return build_element("table", *content, kind=" ".join(kinds))
 
 
-def _row(table: Table, row: tuple[Cell, ...], columns: list[_Column]) -> Raw:
-    cells = []
-    for place, (cell, column) in enumerate(zip(row, columns, strict=True)):
-        if place < table.n_keys:
-            cells.append(element("th", cell.plain, scope="row"))
-            continue
-        text = element("b", cell.text) if cell.strong else Raw(escaped(cell.text))
-        error = [" ", element("i", cell.error)] if cell.error else []
-        sign = [element("s", cell.mark)] if column.marked else []
-        drawn = [Raw(bar(cell, column.axis))] if column.axis and cell.at else []
-        # One element, so that a card of a phone has the words on one side and the numbers on the other.
-        whole = element("span", text, *error, *sign) if error or sign or drawn else text
-        inside = [whole, *drawn]
-        kind = " ".join(filter(None, (column.kind, "flag" * bool(cell.flag))))
-        hint = "; ".join(filter(None, (cell.flag, cell.hint)))
-        cells.append(element("td", *inside, kind=kind, title=hint))
-    return Raw(element("tr", *cells) + "\n")
+def _describe_column(table: Table, number: int, axis: Axis | None) -> _Column:
+    """Return the properties of a column; it has an axis if one of its values is drawn."""
+    cells = [row[number] for row in table.rows]
+    kind = ""
+    if number in table.words and number >= table.n_keys:
+        kind = "w"
+
+    column_axis = None
+    if any(map(_has_finite_value, cells)):
+        column_axis = axis
+    return _Column(has_marks=any(cell.mark for cell in cells), axis=column_axis, kind=kind)
+
+
+def _has_finite_value(cell: Cell) -> bool:
+    """Return whether a page can draw a value of a cell."""
+    return any(map(math.isfinite, cell.at))
+
+
+def _render_header_cell(name: str, column: _Column) -> Raw:
+    """Return the header of a column, with space for marks and the ticks of its axis."""
+    content: list[str] = [name]
+    if column.has_marks and not column.kind:
+        content.append(Raw("<s></s>"))
+    drawn_name = ""
+    if column.axis:
+        content.append(Raw(draw_ticks(column.axis)))
+        drawn_name = name
+    return build_element("th", *content, scope="col", kind=column.kind, data_n=drawn_name)
+
+
+def _render_row(cells: tuple[Cell, ...], columns: list[_Column], *, n_keys: int) -> Raw:
+    """Return a row of a table; its key cells are headers of the row."""
+    elements = [build_element("th", cell.plain, scope="row") for cell in cells[:n_keys]]
+    elements += map(_render_cell, cells[n_keys:], columns[n_keys:])
+    return Raw(build_element("tr", *elements) + "\n")
+
+
+def _render_cell(cell: Cell, column: _Column) -> Raw:
+    """Return a cell: its text, standard error and mark, and its bar below them."""
+    text = escape_html(cell.text)
+    if cell.strong:
+        text = build_element("b", text)
+
+    numbers: list[str] = [text]
+    if cell.error:
+        numbers += [" ", build_element("i", cell.error)]
+    if column.has_marks:
+        numbers.append(build_element("s", cell.mark))
+
+    bars = []
+    if column.axis and cell.at:
+        bars.append(Raw(draw_bar(cell, column.axis)))
+
+    content = text
+    if len(numbers) > 1 or bars:
+        # One element, so that a card on a phone has the words on one side and the numbers on the other.
+        content = build_element("span", *numbers)
+
+    kinds = [column.kind]
+    if cell.flag:
+        kinds.append("flag")
+    hints = filter(None, (cell.flag, cell.hint))
+    kind = " ".join(filter(None, kinds))
+    return build_element("td", content, *bars, kind=kind, title="; ".join(hints))

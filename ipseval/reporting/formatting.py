@@ -1,152 +1,208 @@
-"""Numbers and names as reports write them, and texts for files."""
+"""Format numbers, p-values and lists of names for reports, and frames for CSV files."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ipseval.reporting.markup import csv_cell, visible
+from ipseval.reporting.markup import escape_controls, escape_formula
 from ipseval.utils.artefacts import write_text
 
 LEVEL = 0.05  # of tests
-MOST_NAMES, MOST_LETTERS = 4, 80
+MAX_LISTED_NAMES = 4
+MAX_LISTED_CHARACTERS = 80
 
 
-def decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> int:
-    """Return how many decimals show the median of standard errors with so many significant digits.
+def count_decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> int:
+    """Return the number of decimals that show the median of standard errors with `digits` significant digits.
+
+    Errors that are 0 or not finite are ignored; `default` is returned if no other is left.
 
     Examples
     --------
-    >>> decimals([0.0123]), decimals([0.00042, 0.0005, 3.0]), decimals([0.0, float("nan")])
+    >>> count_decimals([0.0123]), count_decimals([0.00042, 0.0005, 3.0]), count_decimals([0.0, float("nan")])
     (3, 5, 4)
     """
-    known = [error for error in errors if error > 0 and math.isfinite(error)]
-    return max(0, digits - 1 - math.floor(math.log10(np.median(known)))) if known else default
+    known_errors = [error for error in errors if error > 0 and math.isfinite(error)]
+    if not known_errors:
+        return default
+    return _count_decimals_of_value(float(np.median(known_errors)), digits)
 
 
-def number(value: float) -> str:
-    """Return a number with two decimals at most, and a minus sign.
+def _count_decimals_of_value(value: float, digits: int) -> int:
+    """Return the number of decimals that show a positive value with `digits` significant digits."""
+    first_digit_exponent = math.floor(math.log10(value))
+    return max(0, digits - 1 - first_digit_exponent)
+
+
+def _replace_hyphens(text: str) -> str:
+    """Return a number as text, with minus signs in place of hyphens."""
+    return text.replace("-", "−")
+
+
+def format_number(value: float) -> str:
+    """Return a number with at most two decimals, and a minus sign.
 
     Examples
     --------
-    >>> number(-0.334), number(3.0)
+    >>> format_number(-0.334), format_number(3.0)
     ('−0.33', '3')
     """
-    return f"{round(value, 2) + 0.0:g}".replace("-", "−")
+    rounded_value = round(value, 2) + 0.0  # the sum turns −0.0 into 0.0
+    return _replace_hyphens(f"{rounded_value:g}")
 
 
 def rounds_to_zero(value: float, places: int) -> bool:
-    """Whether a number with so many decimals is printed as 0."""
+    """Return whether a number with `places` decimals is printed as 0."""
     return float(f"{value:.{places}f}") == 0
 
 
-def fixed(value: float, places: int) -> str:
+def format_fixed(value: float, places: int) -> str:
     """Return a number with a fixed number of decimals, a leading zero and a minus sign.
 
     Examples
     --------
-    >>> fixed(0.25, 3), fixed(-0.5, 1), fixed(-0.0001, 2)
+    >>> format_fixed(0.25, 3), format_fixed(-0.5, 1), format_fixed(-0.0001, 2)
     ('0.250', '−0.5', '0.00')
-    >>> fixed(1234.5, 1)
+    >>> format_fixed(1234.5, 1)
     '1,234.5'
     """
     text = f"{value:,.{places}f}"
     if rounds_to_zero(value, places):
         text = text.lstrip("-")
-    return text.replace("-", "−")
+    return _replace_hyphens(text)
 
 
-def signed(value: float, digits: int) -> str:
-    """Return a difference with its sign and so many significant digits.
+def format_signed_digits(value: float, digits: int) -> str:
+    """Return a difference with its sign and `digits` significant digits.
 
     Examples
     --------
-    >>> signed(0.0204, 2), signed(-0.00033, 1), signed(0.0, 2)
+    >>> format_signed_digits(0.0204, 2), format_signed_digits(-0.00033, 1), format_signed_digits(0.0, 2)
     ('+0.020', '−0.0003', '0')
     """
-    if value == 0 or math.isnan(value):
-        return "undefined" if math.isnan(value) else "0"
-    return signed_at(value, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
+    if math.isnan(value):
+        return "undefined"
+    if value == 0:
+        return "0"
+    return format_signed(value, _count_decimals_of_value(abs(value), digits))
 
 
-def signed_at(value: float, places: int) -> str:
-    """Return a difference with its sign and so many decimals."""
-    return f"{value:+,.{places}f}".replace("-", "−")
+def format_signed(value: float, places: int) -> str:
+    """Return a difference with its sign and `places` decimals."""
+    return _replace_hyphens(f"{value:+,.{places}f}")
 
 
-def percent(share: float, places: int = 0) -> str:
+def format_percent(share: float, places: int = 0) -> str:
     """Return a share in per cent.
 
     Examples
     --------
-    >>> percent(0.95), percent(0.0123, 1)
+    >>> format_percent(0.95), format_percent(0.0123, 1)
     ('95%', '1.2%')
     """
-    return f"{fixed(100 * share, places)}%"
+    return f"{format_fixed(100 * share, places)}%"
 
 
-def shown_level(level: float) -> str:
+def format_level(level: float) -> str:
     """Return a confidence level in per cent, with as many digits as it has.
 
     Examples
     --------
-    >>> shown_level(0.95), shown_level(0.999)
+    >>> format_level(0.95), format_level(0.999)
     ('95%', '99.9%')
     """
     return f"{100 * level:.4g}%"
 
 
-def shown_p(value: float, *, most: bool = False) -> str:
-    """Return a p-value as papers print it; its digits never cross the level of the test.
+def format_p_value(value: float, *, most: bool = False) -> str:
+    """Return a p-value as papers print it; rounding never moves it across the level of the test.
 
-    `most`: the value is the largest of several, so the sign is ≤.
+    Parameters
+    ----------
+    value : float
+        The p-value; NaN is printed as "not tested".
+    most : bool, default False
+        Whether the value is the largest of several: then the sign is ≤.
 
     Examples
     --------
-    >>> shown_p(0.0001), shown_p(0.0123), shown_p(0.48), shown_p(0.0498), shown_p(1.0)
-    ('p < 0.001', 'p = 0.012', 'p = 0.48', 'p = 0.0498', 'p = 1')
-    >>> shown_p(0.0123, most=True)
+    >>> [format_p_value(value) for value in (0.0001, 0.0123, 0.48, 0.0498, 1.0)]
+    ['p < 0.001', 'p = 0.012', 'p = 0.48', 'p = 0.0498', 'p = 1']
+    >>> format_p_value(0.0123, most=True)
     'p ≤ 0.012'
     """
     if math.isnan(value):
         return "not tested"
     if value < 0.001:
         return "p < 0.001"
-    places = 3 if value < 0.1 else 2
-    text = f"{value:.{places}f}"
-    if (float(text) < LEVEL) != (value < LEVEL):
+
+    text = f"{value:.2f}"
+    if value < 0.1:
+        text = f"{value:.3f}"
+    crosses_level = (float(text) < LEVEL) != (value < LEVEL)
+    if crosses_level:
         text = f"{value:.4f}"
     if float(text) == 1:
         text = "1"
-    sign = "≤" if most else "="
+
+    sign = "="
+    if most:
+        sign = "≤"
     return f"p {sign} {text}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as a list in words; of many or long ones the first, and how many more."""
-    n_shown = len(names)
-    while n_shown > 1 and (n_shown > MOST_NAMES or sum(map(len, names[:n_shown])) > MOST_LETTERS):
-        n_shown -= 1
-    if n_shown < len(names):
-        names = [*names[:n_shown], f"{len(names) - n_shown} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def join_names(names: Sequence[str]) -> str:
+    """Return names as an enumeration; of many or long names, the first ones and the number of the others.
+
+    Examples
+    --------
+    >>> join_names(["als", "bpr", "pop"])
+    'als, bpr and pop'
+    """
+    n_listed = _count_listed_names(names)
+    entries = list(names[:n_listed])
+    n_others = len(names) - n_listed
+    if n_others > 0:
+        entries.append(f"{n_others} more")
+    if len(entries) == 1:
+        return entries[0]
+    return f"{', '.join(entries[:-1])} and {entries[-1]}"
 
 
-def csv_text(frame: pd.DataFrame) -> str:
-    """Return a frame as CSV in which no text is taken for a formula by a spreadsheet."""
-    shown = frame.copy()
-    for name in shown.columns:
-        if not pd.api.types.is_numeric_dtype(shown[name]):
-            shown[name] = [
-                visible(csv_cell(value)) if isinstance(value, str) else value for value in shown[name]
-            ]
-    return shown.to_csv(index=False)
+def _count_listed_names(names: Sequence[str]) -> int:
+    """Return the number of first names that an enumeration has room for, at least one."""
+    n_listed = min(len(names), MAX_LISTED_NAMES)
+    n_characters = sum(map(len, names[:n_listed]))
+    while n_listed > 1 and n_characters > MAX_LISTED_CHARACTERS:
+        n_listed -= 1
+        n_characters -= len(names[n_listed])
+    return n_listed
 
 
-def deliver(text: str, path: str | Path | None) -> str:
-    """Return a text, or the path that it is written to where one is given."""
-    return text if path is None else str(write_text(path, text))
+def format_csv(frame: pd.DataFrame) -> str:
+    """Return a frame as CSV in which a spreadsheet reads no text as a formula."""
+    safe_frame = frame.copy()
+    for name in safe_frame.columns:
+        if not pd.api.types.is_numeric_dtype(safe_frame[name]):
+            safe_frame[name] = list(map(_make_csv_value_safe, safe_frame[name]))
+    return safe_frame.to_csv(index=False)
+
+
+def _make_csv_value_safe(value: Any) -> Any:
+    """Return a value of a CSV file without control characters and formulas; only text is changed."""
+    if isinstance(value, str):
+        return escape_controls(escape_formula(value))
+    return value
+
+
+def write_or_return(text: str, path: str | Path | None) -> str:
+    """Write a text to a path and return the path, or return the text if the path is None."""
+    if path is None:
+        return text
+    return str(write_text(path, text))

@@ -1,9 +1,9 @@
-"""Markdown and LaTeX, and what users wrote made safe for each language."""
+"""Renderers for Markdown and LaTeX, and the functions that escape text for each language."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from ipseval.reporting.tables import (
@@ -15,16 +15,17 @@ from ipseval.reporting.tables import (
     Notes,
     Part,
     Picture,
+    Remark,
     Table,
     Tables,
 )
 
 # Characters that move a cursor, recolour, end a line, turn the direction of writing, or cannot be encoded.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-# An underscore within a word is none to Markdown.
-_MARKDOWN = re.compile(r"([\\`*|\[\]~#$]|(?<![^\W_])_|_(?![^\W_]))")
-_LATEX = {
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# Markdown does not read an underscore within a word as emphasis.
+_MARKDOWN_SPECIAL = re.compile(r"([\\`*|\[\]~#$]|(?<![^\W_])_|_(?![^\W_]))")
+_LATEX_COMMANDS = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -63,148 +64,256 @@ _LATEX = {
 }
 
 
-def visible(text: object, *, keep: str = "") -> str:
-    r"""Return text whose control characters, turns of direction and lone surrogates are shown as codes.
+def escape_controls(text: object, *, keep: str = "") -> str:
+    r"""Return a text with control characters, direction marks and lone surrogates as escape codes.
 
-    `keep` holds characters that stay as they are, such as the line breaks of a whole table.
+    Parameters
+    ----------
+    text : object
+        The text; another value is converted by `str`.
+    keep : str, default ""
+        Characters that stay as they are, such as the line breaks of a whole table.
+
+    Returns
+    -------
+    str
+        The text, in which each of these characters is replaced by its Python escape code.
 
     Examples
     --------
-    >>> print(visible("als\x1b[31m"))
+    >>> print(escape_controls("als\x1b[31m"))
     als\x1b[31m
     """
 
-    def code(found: re.Match[str]) -> str:
-        character = found.group()
-        return character if character in keep else character.encode("unicode_escape").decode("ascii")
+    def escape_match(match: re.Match[str]) -> str:
+        character = match.group()
+        if character in keep:
+            return character
+        return character.encode("unicode_escape").decode("ascii")
 
-    return _HIDDEN.sub(code, str(text))
-
-
-def markdown(text: object) -> str:
-    """Return text that cannot end a table cell, or begin markup, mathematics or an HTML tag."""
-    escaped = _MARKDOWN.sub(r"\\\1", visible(text))
-    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _HIDDEN.sub(escape_match, str(text))
 
 
-def latex(text: object) -> str:
-    """Return text in which no character is a command, in the default encoding of LaTeX."""
-    # Two hyphens would be drawn as one dash.
-    shown = "".join(_LATEX.get(character, character) for character in visible(text).replace("--", "-\0-"))
-    return shown.replace("\0", "{}")
+def escape_markdown(text: object) -> str:
+    """Return a text without characters that end a table cell or start markup, mathematics or an HTML tag."""
+    escaped_text = _MARKDOWN_SPECIAL.sub(r"\\\1", escape_controls(text))
+    return escaped_text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def csv_cell(value: object) -> object:
-    """Return text that a spreadsheet would run as a formula with an apostrophe before it.
+def escape_latex(text: object) -> str:
+    """Return a text in which no character is a command, in the default encoding of LaTeX."""
+    # LaTeX would draw two hyphens as one dash: an empty group has to separate them. The group is marked by NUL,
+    # because its braces would be escaped below.
+    separated_text = escape_controls(text).replace("--", "-\0-")
+    escaped_text = "".join(_LATEX_COMMANDS.get(character, character) for character in separated_text)
+    return escaped_text.replace("\0", "{}")
+
+
+def escape_formula(value: object) -> object:
+    """Return a value of a CSV file, with an apostrophe before a text that a spreadsheet reads as a formula.
 
     Examples
     --------
-    >>> csv_cell("=cmd|x"), csv_cell("als"), csv_cell(-0.5)
+    >>> escape_formula("=cmd|x"), escape_formula("als"), escape_formula(-0.5)
     ("'=cmd|x", 'als', -0.5)
     """
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
+        return f"'{value}"
+    return value
+
+
+def _join_nonempty(separator: str, texts: Iterable[str]) -> str:
+    """Join the texts that are not empty."""
+    return separator.join(filter(None, texts))
 
 
 def to_markdown(tables: Tables) -> str:
-    """Return the tables with what was computed above, and notes below; names cannot become markup."""
-    blocks = [f"# {markdown(tables.title)}"] if tables.title else []
-    remarks = {one: f"**{markdown(one.name)}.** {markdown(' '.join(one.lines))}" for one in tables.verdict}
-    blocks += [markdown(line) for line in tables.summary]
-    blocks += [text for one, text in remarks.items() if one.name in LEADING]
-    blocks += [f"**{markdown(line)}**" for line in tables.warnings]
-    blocks += [_part(part) for part in tables.parts]
-    blocks += [text for one, text in remarks.items() if one.name not in LEADING]
-    blocks.append(_bullets(tables.legend))
-    return "\n\n".join(filter(None, blocks)) + "\n"
+    """Return the report as Markdown: leading remarks first, then the parts, then the other remarks."""
+    blocks = []
+    if tables.title:
+        blocks.append(f"# {escape_markdown(tables.title)}")
+    blocks += map(escape_markdown, tables.summary)
+
+    other_remarks = []
+    for remark in tables.verdict:
+        text = f"**{escape_markdown(remark.name)}.** {escape_markdown(' '.join(remark.lines))}"
+        if remark.name in LEADING:
+            blocks.append(text)
+        else:
+            other_remarks.append(text)
+
+    blocks += [f"**{escape_markdown(warning)}**" for warning in tables.warnings]
+    blocks += map(_format_markdown_part, tables.parts)
+    blocks += other_remarks
+    blocks.append(_format_markdown_list(tables.legend))
+    return _join_nonempty("\n\n", blocks) + "\n"
 
 
-def _part(part: Part) -> str:
+def _format_markdown_part(part: Part) -> str:
+    """Return one part of a report as Markdown; pictures are empty text."""
     if isinstance(part, Table):
-        return "\n\n".join(filter(None, ("\n".join(_table(part)), _bullets(part.below))))
+        table = _format_markdown_table(part)
+        return _join_nonempty("\n\n", (table, _format_markdown_list(part.below)))
     if isinstance(part, Notes):
-        return _bullets(part.lines)
+        return _format_markdown_list(part.lines)
     if isinstance(part, Heading):
-        return f"{'#' * part.level} {markdown(part.text)}"
+        return f"{'#' * part.level} {escape_markdown(part.text)}"
     if isinstance(part, Code):
-        body = "\n".join(f"    {visible(line)}" for line in part.text.split("\n"))
-        return f"{markdown(part.name)}\n\n{body}"
-    return "" if isinstance(part, Picture) else markdown(part)
+        code_lines = part.text.split("\n")
+        indented_code = "\n".join(f"    {escape_controls(line)}" for line in code_lines)
+        return f"{escape_markdown(part.name)}\n\n{indented_code}"
+    if isinstance(part, Picture):
+        return ""
+    return escape_markdown(part)
 
 
-def _bullets(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {markdown(line.strip())}" for line in lines)
+def _format_markdown_list(lines: Sequence[str]) -> str:
+    """Return lines as a list of bullet points."""
+    return "\n".join(f"- {escape_markdown(line.strip())}" for line in lines)
 
 
-def _table(table: Table) -> list[str]:
-    header = [markdown(name) for name in table.header]
-    header[0] = markdown(table.title) or header[0]
-    rules = ["---" if place in table.words else "---:" for place in range(len(header))]
-    rows = [header, rules, *([_cell(cell) for cell in row] for row in table.rows)]
-    return ["| " + " | ".join(row) + " |" for row in rows]
+def _format_markdown_table(table: Table) -> str:
+    """Return a table as Markdown; its title replaces the name of the first column."""
+    header = list(map(escape_markdown, table.header))
+    if table.title:
+        header[0] = escape_markdown(table.title)
+
+    rows = [header, _list_alignments(table, words="---", numbers="---:")]
+    for row in table.rows:
+        rows.append(list(map(_format_markdown_cell, row)))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _cell(cell: Cell) -> str:
-    text = f"**{markdown(cell.text)}**" if cell.strong else markdown(cell.text)
-    return " ".join(filter(None, (text, markdown(cell.error), cell.mark)))
+def _list_alignments(table: Table, *, words: str, numbers: str) -> list[str]:
+    """Return the sign for the alignment of each column: one sign for words and one for numbers."""
+    return [words if column in table.words else numbers for column in range(len(table.header))]
+
+
+def _format_markdown_cell(cell: Cell) -> str:
+    """Return the text of a cell, its standard error and its mark."""
+    text = escape_markdown(cell.text)
+    if cell.strong:
+        text = f"**{text}**"
+    return _join_nonempty(" ", (text, escape_markdown(cell.error), cell.mark))
 
 
 def to_latex(tables: Tables) -> str:
-    """Return the tables, those with the same columns as blocks of one; all remarks stand below the last."""
-    ordered = sorted(tables.verdict, key=lambda one: one.name != VERDICT)
-    remarks = [f"{one.name}: {' '.join(one.lines)}" for one in ordered]
-    remarks = [*remarks[:1], *tables.summary, *tables.warnings, *remarks[1:]]
-    remarks += tables.legend
-    remarks += [note for part in tables.parts if isinstance(part, Notes) for note in part.lines]
-    shown = [part for part in tables.parts if not isinstance(part, (Notes, Picture))]
+    """Return the report as LaTeX tables for booktabs and threeparttable.
+
+    Consecutive tables with the same columns become blocks of one table. Remarks and notes are printed below
+    the last table; a report without tables ends with them.
+    """
+    visible_parts = [part for part in tables.parts if not isinstance(part, (Notes, Picture))]
+    runs = [list(run) for _, run in groupby(visible_parts, key=_get_value_columns)]
+    table_runs = [number for number, run in enumerate(runs) if isinstance(run[0], Table)]
+    remarks = _list_latex_remarks(tables)
+
     lines: list[str] = []
-    runs = [list(run) for _, run in groupby(shown, key=_latex_columns)]
-    last = max((place for place, run in enumerate(runs) if isinstance(run[0], Table)), default=-1)
-    for place, run in enumerate(runs):
+    for number, run in enumerate(runs):
         blocks = [part for part in run if isinstance(part, Table)]
-        if blocks:
-            below = [line.strip() for block in blocks for line in block.below]
-            lines += _tabular(blocks, [*dict.fromkeys(below), *(remarks if place == last else ())])
-        else:
-            lines += [_latex_words(part) for part in run]
-    if last < 0:
-        lines += [latex(remark) + r"\par" for remark in remarks]
+        if not blocks:
+            lines += map(_format_latex_part, run)
+            continue
+        notes = _list_table_notes(blocks)
+        if number == table_runs[-1]:
+            notes += remarks
+        lines += _format_latex_table(blocks, notes)
+
+    if not table_runs:
+        lines += map(_format_latex_paragraph, remarks)
     return "\n".join(lines) + "\n"
 
 
-def _latex_columns(part: Part) -> tuple[str, ...]:
-    return part.header[1:] if isinstance(part, Table) else ()
+def _list_latex_remarks(tables: Tables) -> list[str]:
+    """Return the texts below the last table: the verdict, the summary, warnings, other remarks and notes."""
+    verdict_first = sorted(tables.verdict, key=_is_not_verdict)
+    remarks = [f"{remark.name}: {' '.join(remark.lines)}" for remark in verdict_first]
+    texts = [*remarks[:1], *tables.summary, *tables.warnings, *remarks[1:], *tables.legend]
+    for part in tables.parts:
+        if isinstance(part, Notes):
+            texts += part.lines
+    return texts
 
 
-def _latex_words(part: Part) -> str:
+def _is_not_verdict(remark: Remark) -> bool:
+    """Return the sort key of a remark: the verdict comes first."""
+    return remark.name != VERDICT
+
+
+def _list_table_notes(blocks: Sequence[Table]) -> list[str]:
+    """Return the notes of tables, each note once."""
+    notes: list[str] = []
+    for block in blocks:
+        notes += map(str.strip, block.below)
+    return list(dict.fromkeys(notes))
+
+
+def _get_value_columns(part: Part) -> tuple[str, ...]:
+    """Return the header of a table without its first column; other parts have no columns."""
+    if isinstance(part, Table):
+        return part.header[1:]
+    return ()
+
+
+def _format_latex_paragraph(text: object) -> str:
+    """Return a text as a paragraph."""
+    return escape_latex(text) + r"\par"
+
+
+def _format_latex_part(part: Part) -> str:
+    """Return a heading, code or a paragraph as LaTeX."""
     if isinstance(part, Heading):
-        return rf"\paragraph{{{latex(part.text)}}}"
+        return rf"\paragraph{{{escape_latex(part.text)}}}"
     if isinstance(part, Code):
-        return "\n".join(latex(line) + r"\par" for line in (part.name, *part.text.split("\n")))
-    return latex(part) + r"\par"
+        code_lines = part.text.split("\n")
+        return "\n".join(map(_format_latex_paragraph, [part.name, *code_lines]))
+    return _format_latex_paragraph(part)
 
 
-def _tabular(blocks: list[Table], notes: list[str]) -> list[str]:
-    header, words = blocks[0].header, blocks[0].words
-    letters = "".join("l" if place in words else "r" for place in range(len(header)))
-    named = any(block.title for block in blocks)
-    first = "" if named and blocks[0].n_keys == 1 else latex(header[0])
-    lines = [r"\begin{threeparttable}", rf"\begin{{tabular}}{{{letters}}}", r"\toprule"]
-    lines.append(" & ".join([first, *map(latex, header[1:])]) + r" \\")
+def _format_latex_table(blocks: list[Table], notes: list[str]) -> list[str]:
+    """Return the lines of one LaTeX table; each block has its title as a row of its own."""
+    lines = _format_latex_header(blocks)
     for block in blocks:
         lines.append(r"\midrule")
         if block.title:
-            lines.append(rf"\multicolumn{{{len(header)}}}{{l}}{{\emph{{{latex(block.title)}}}}} \\")
-        lines += [" & ".join(map(_latex_cell, row)) + r" \\" for row in block.rows]
+            title = escape_latex(block.title)
+            lines.append(rf"\multicolumn{{{len(blocks[0].header)}}}{{l}}{{\emph{{{title}}}}} \\")
+        for row in block.rows:
+            lines.append(_format_latex_row(map(_format_latex_cell, row)))
     lines += [r"\bottomrule", r"\end{tabular}"]
+
     if notes:
-        lines += [
-            r"\begin{tablenotes}\footnotesize",
-            *(rf"\item {latex(note)}" for note in notes),
-            r"\end{tablenotes}",
-        ]
-    return [*lines, r"\end{threeparttable}"]
+        lines.append(r"\begin{tablenotes}\footnotesize")
+        lines += [rf"\item {escape_latex(note)}" for note in notes]
+        lines.append(r"\end{tablenotes}")
+    lines.append(r"\end{threeparttable}")
+    return lines
 
 
-def _latex_cell(cell: Cell) -> str:
-    text = rf"\textbf{{{latex(cell.text)}}}" if cell.strong else latex(cell.text)
-    return " ".join(filter(None, (text, latex(cell.error)))) + latex(cell.mark)
+def _format_latex_header(blocks: list[Table]) -> list[str]:
+    """Return the lines that open a LaTeX table, with the names of its columns."""
+    table = blocks[0]
+    alignments = _list_alignments(table, words="l", numbers="r")
+    names = list(map(escape_latex, table.header))
+    # The titles of the blocks name the first column.
+    if table.n_keys == 1 and any(block.title for block in blocks):
+        names[0] = ""
+    return [
+        r"\begin{threeparttable}",
+        rf"\begin{{tabular}}{{{''.join(alignments)}}}",
+        r"\toprule",
+        _format_latex_row(names),
+    ]
+
+
+def _format_latex_row(texts: Iterable[str]) -> str:
+    """Return one row of a table."""
+    return " & ".join(texts) + r" \\"
+
+
+def _format_latex_cell(cell: Cell) -> str:
+    """Return the text of a cell, its standard error and its mark."""
+    text = escape_latex(cell.text)
+    if cell.strong:
+        text = rf"\textbf{{{text}}}"
+    return _join_nonempty(" ", (text, escape_latex(cell.error))) + escape_latex(cell.mark)

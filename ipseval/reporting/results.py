@@ -14,7 +14,7 @@ import pandas as pd
 from ipseval.errors import InputError
 from ipseval.reporting._html import to_html_tables
 from ipseval.reporting._page import to_html
-from ipseval.reporting.formatting import csv_text, deliver
+from ipseval.reporting.formatting import format_csv, write_or_return
 from ipseval.reporting.markup import to_latex, to_markdown
 from ipseval.reporting.tables import Heading, Table, Tables
 from ipseval.reporting.text import to_text
@@ -46,16 +46,16 @@ class Reported(ABC):
 
     def to_markdown(self, path: str | Path | None = None, *, digits: int = 2) -> str:
         """Return the report as Markdown; standard errors have `digits` significant digits."""
-        return deliver(to_markdown(self.tables(digits=_checked(digits))), path)
+        return write_or_return(to_markdown(self.tables(digits=_checked(digits))), path)
 
     def to_latex(self, path: str | Path | None = None, *, digits: int = 2) -> str:
         """Return LaTeX tables for booktabs and threeparttable."""
-        return deliver(to_latex(self.tables(digits=_checked(digits))), path)
+        return write_or_return(to_latex(self.tables(digits=_checked(digits))), path)
 
     def to_html(self, path: str | Path | None = None, *, title: str | None = None, digits: int = 2) -> str:
         """Return one self-contained page: tables, pictures, diagnostics, definitions, provenance."""
         tables = self.tables(digits=_checked(digits), page=True)
-        return deliver(to_html(tables if title is None else replace(tables, title=title)), path)
+        return write_or_return(to_html(tables if title is None else replace(tables, title=title)), path)
 
 
 @public_class
@@ -83,7 +83,7 @@ class Result(Reported):
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the frame as CSV; an apostrophe stands before names that a spreadsheet would compute."""
-        return deliver(csv_text(self.frame), path)
+        return write_or_return(format_csv(self.frame), path)
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with values and intervals by metric (default: the first), of one estimator or all."""

@@ -1,4 +1,4 @@
-"""Tables: what a report says, before any language; frozen values that renderers read."""
+"""Content of a report as frozen values, which renderers write in their languages."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class Cell:
     Attributes
     ----------
     text, error : str
-        What stands there, and its standard error ("± 0.012"), which is printed paler where that is possible.
+        The text of the cell, and its standard error ("± 0.012"), which a page prints in a paler colour.
     strong : bool
-        Whether the text is bold where there is bold.
+        Whether the text is bold, in outputs that have bold text.
     mark : str
-        Signs after it, where the legend of the table is printed as well.
+        Signs after the text, in outputs that print the legend of the report.
     flag : str
-        Why it should not be trusted; empty when nothing is wrong.
+        The reason why the value is unreliable; empty for a reliable value.
     hint : str
-        Shown on demand, on a page.
+        The tooltip of the cell on a page.
     short : str or None
-        What stands for the error where lines of text would get too long; None: the error itself.
+        The text in place of the error if lines of plain text would be too long; None: the error itself.
     at : tuple of float
-        What a page draws below the text, on the common axis of the table: (value,) a bar from 0; (low,
-        value, high) a mark with its interval; empty: nothing. NaN is not drawn.
+        The values that a page draws below the text, on the common axis of the table: (value,) as a bar
+        from 0; (low, value, high) as a mark with its interval; nothing if it is empty. NaN is not drawn.
     """
 
     text: str
@@ -57,23 +57,23 @@ class Table:
         One name per column.
     rows : tuple of tuples of Cell
     title : str
-        What the table is of.
+        The title; if there is one key column, text and Markdown print it as the name of that column.
     n_keys : int
-        Number of first columns that name a row.
+        The number of key columns: the first columns, which identify a row.
     words : frozenset of int
-        Columns that hold words: they stand to the left.
+        Numbers of the columns that contain words, which are aligned to the left.
     below : tuple of str
-        Lines that belong right below it.
+        Lines that are printed directly below the table.
     folded : bool
-        Whether a page shows it only on demand.
+        Whether a page hides the table until the reader opens it.
     n_rows : int or None
-        How many rows text prints; None: all.
+        The number of rows that plain text prints; None: all.
     rest : str
-        What stands in text for the other rows.
+        The line that replaces the other rows in plain text.
     signed : bool
-        Whether values below 0 have a meaning: else a page draws none of an interval there.
+        Whether values below 0 have a meaning. If not, a page cuts intervals at 0.
     metric : str
-        The metric that it is about, where a reader can choose one; empty: it is always shown.
+        The metric of the table, by which the reader of a page can select tables; empty: always visible.
     """
 
     header: tuple[str, ...]
@@ -99,40 +99,109 @@ class Table:
         intervals: bool = True,
         folded: bool = False,
     ) -> Table:
-        """Return the table of a frame: numbers in the format of their column, or of all; NaN is undefined.
+        """Return the table of a frame.
 
-        With `intervals`, the columns x, x_low and x_high are shown as one: ``x [low, high]``.
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The values; missing values are printed as "undefined".
+        title : str, default ""
+            The title of the table.
+        formats : mapping of str to str, or str, default ".4g"
+            The format of floating-point numbers by column, or of all columns. Columns that are missing in the
+            mapping have ".4g".
+        n_keys : int, default 1
+            The number of key columns.
+        intervals : bool, default True
+            Whether the columns x, x_low and x_high are printed as one: ``x [low, high]``.
+        folded : bool, default False
+            Whether a page hides the table until the reader opens it.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"model": ["als"], "auc": [0.75], "auc_low": [0.7], "auc_high": [0.8]})
+        >>> table = Table.of(frame, formats=".2f")
+        >>> table.header, [cell.text for cell in table.rows[0]]
+        (('model', 'auc'), ['als', '0.75 [0.70, 0.80]'])
         """
         header: list[str] = []
-        columns, words = [], set(range(n_keys))
+        columns: list[list[Cell]] = []
+        word_columns = set(range(n_keys))
         for name in map(str, frame.columns):
-            if intervals and name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in frame:
+            if intervals and _is_bound(name, frame):
                 continue
-            form = formats if isinstance(formats, str) else formats.get(name, ".4g")
-            texts = [_shown(value, form) for value in frame[name]]
-            if intervals and f"{name}_low" in frame:
-                bounds = zip(texts, frame[f"{name}_low"], frame[f"{name}_high"], strict=True)
-                texts = [f"{text} [{_shown(low, form)}, {_shown(high, form)}]" for text, low, high in bounds]
+            number_format = formats if isinstance(formats, str) else formats.get(name, ".4g")
             if not pd.api.types.is_numeric_dtype(frame[name]):
-                words.add(len(header))
+                word_columns.add(len(header))
             header.append(name)
+            texts = _format_column(frame, name, number_format, intervals=intervals)
             columns.append([Cell(text) for text in texts])
-        rows = tuple(zip(*columns, strict=True))
-        return cls(tuple(header), rows, title, n_keys, frozenset(words), folded=folded)
+        return cls(
+            header=tuple(header),
+            rows=tuple(zip(*columns, strict=True)),
+            title=title,
+            n_keys=n_keys,
+            words=frozenset(word_columns),
+            folded=folded,
+        )
 
 
-def _shown(value: object, form: str) -> str:
-    if value is None or value is pd.NA or value != value:
+def _is_bound(name: str, frame: pd.DataFrame) -> bool:
+    """Return whether a column contains the lower or upper bounds of another column."""
+    for suffix in ("_low", "_high"):
+        if name.endswith(suffix) and name.removesuffix(suffix) in frame:
+            return True
+    return False
+
+
+def _format_column(frame: pd.DataFrame, name: str, number_format: str, *, intervals: bool) -> list[str]:
+    """Return the values of a column as text, followed by their bounds if the frame has them."""
+    texts = [_format_value(value, number_format) for value in frame[name]]
+    low_name = f"{name}_low"
+    if not intervals or low_name not in frame:
+        return texts
+
+    texts_with_bounds = []
+    for text, low, high in zip(texts, frame[low_name], frame[f"{name}_high"], strict=True):
+        low_text = _format_value(low, number_format)
+        high_text = _format_value(high, number_format)
+        texts_with_bounds.append(f"{text} [{low_text}, {high_text}]")
+    return texts_with_bounds
+
+
+def _format_value(value: object, number_format: str) -> str:
+    """Return a value as text; a missing value is "undefined"."""
+    is_missing = value is None or value is pd.NA or value != value
+    if is_missing:
         return "undefined"
     if isinstance(value, float):
-        text = format(value, form)
-        return text.lstrip("-") if re.fullmatch("-[0.]+%?", text) else text
-    return str(value) if isinstance(value, (str, bool)) or not hasattr(value, "__index__") else f"{value:,}"
+        return _remove_sign_of_zero(format(value, number_format))
+    is_integer = hasattr(value, "__index__") and not isinstance(value, (str, bool))
+    if is_integer:
+        return f"{value:,}"
+    return str(value)
+
+
+def _remove_sign_of_zero(text: str) -> str:
+    """Return a formatted number without its sign if all its digits are 0."""
+    if re.fullmatch("-[0.]+%?", text):
+        return text.removeprefix("-")
+    return text
 
 
 @dataclass(frozen=True)
 class Heading:
-    """The name of what follows; level 2 or 3. `folded`: a page shows what is below only on demand."""
+    """Heading of the parts that follow.
+
+    Attributes
+    ----------
+    text : str
+        The words of the heading.
+    level : {2, 3}
+        The level; a page links to headings of level 2.
+    folded : bool
+        Whether a page hides the parts of this section until the reader opens it.
+    """
 
     text: str
     level: int = 2
@@ -140,25 +209,26 @@ class Heading:
 
     @property
     def anchor(self) -> str:
-        """What a link on a page names it by."""
-        return re.sub(r"[^a-z0-9]+", "-", self.text.lower()).strip("-")
+        """The name of the heading in links of a page."""
+        words_with_hyphens = re.sub(r"[^a-z0-9]+", "-", self.text.lower())
+        return words_with_hyphens.strip("-")
 
 
 @dataclass(frozen=True)
 class Notes:
-    """Remarks, one sentence or two each."""
+    """Notes of one or two sentences each."""
 
     lines: tuple[str, ...]
 
 
-# The remarks that stand before the tables in every output: the conclusion, what it rests on, what to do.
+# Names of the remarks that every output prints before the tables.
 VERDICT = "Verdict"
 LEADING = (VERDICT, "Assumption", "Next step")
 
 
 @dataclass(frozen=True)
 class Remark:
-    """What is concluded or noted, under one name, such as "Verdict", "Weights" or "Data"."""
+    """Sentences under one name, such as "Verdict", "Weights" or "Data"."""
 
     name: str
     lines: tuple[str, ...]
@@ -166,7 +236,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class Code:
-    """Text that keeps its lines, with a name."""
+    """A named text whose line breaks are kept."""
 
     name: str
     text: str
@@ -174,24 +244,24 @@ class Code:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: SVG without its outer element.
+    """A picture: SVG elements without the outer element.
 
     Attributes
     ----------
     alt : str
-        What it shows, in words.
+        A description of the picture for readers who cannot see it.
     drawn : str
         SVG elements, escaped; classes as in `_picture.css`.
     height : int
-        In pixels.
+        The height in pixels.
     width : int
-        In pixels; 0: it is as wide as its place, and widths in it are in per cent.
+        The width in pixels; 0: the full width of the page, and widths of the elements are in per cent.
     legend : tuple of (int, str)
-        Number of the line style, and what it stands for.
+        The number of each line style, and the name of its line.
     caption : str
-        Below it.
+        The text below the picture.
     metric : str
-        The metric that it is about, as in `Table`.
+        The metric of the picture, as in `Table`.
     """
 
     alt: str
@@ -207,15 +277,15 @@ Part = Heading | str | Table | Notes | Code | Picture
 
 
 class InterfaceText(str):
-    """A text that names methods of Python, with the text that takes its place on the command line.
+    """A text that names Python methods, with the wording that replaces it on the command line.
 
-    An empty `shell` text removes the line there.
+    An empty `shell` wording removes the line there.
     """
 
     shell: str
 
     def __new__(cls, text: str, shell: str) -> InterfaceText:
-        """Make a text of both wordings."""
+        """Create a text from both wordings."""
         instance = super().__new__(cls, text)
         instance.shell = shell
         return instance
@@ -232,17 +302,19 @@ EXPLAIN_HINT = InterfaceText("More: .explain()", shell="More: --explain")
 
 def _word_for_shell(text: str) -> str:
     """Return the wording of a text on the command line."""
-    return text.shell if isinstance(text, InterfaceText) else text
+    if isinstance(text, InterfaceText):
+        return text.shell
+    return text
 
 
 def _word_lines_for_shell(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the wordings of lines on the command line, without empty ones that Python alone has."""
-    worded = []
+    """Return the wordings of lines on the command line, without lines that only Python has."""
+    shell_lines = []
     for line in lines:
         shell_line = _word_for_shell(line)
         if shell_line or not isinstance(line, InterfaceText):
-            worded.append(shell_line)
-    return tuple(worded)
+            shell_lines.append(shell_line)
+    return tuple(shell_lines)
 
 
 def _word_part_for_shell(part: Part) -> Part:
@@ -258,26 +330,26 @@ def _word_part_for_shell(part: Part) -> Part:
 
 @dataclass(frozen=True)
 class Tables:
-    """What a report says.
+    """Content of a report.
 
     Attributes
     ----------
     summary : tuple of str
-        Lines that say what was computed.
+        Lines that describe the computation: data, metrics, estimators.
     parts : tuple
         Headings, paragraphs, tables and notes, in their order.
     title : str
-        Of the page; empty: text, Markdown and LaTeX begin with the summary.
+        The title of the page; if it is empty, text and Markdown begin with the summary.
     warnings : tuple of str
-        What must be read first.
+        Sentences that have to be read before the tables.
     verdict : tuple of Remark
-        What to conclude, below the parts.
+        Conclusions and remarks. Those named in `LEADING` are printed before the parts, the others below.
     hint : str
-        Where to read on; text prints it last.
+        A pointer to further information; text prints it last.
     legend : tuple of str
-        What bold and the marks of the cells mean; for renderers that show them.
+        The meaning of bold text and of the marks of cells, for outputs that have them.
     appendix : tuple
-        Parts for a page only: pictures, diagnostics, definitions, provenance.
+        Parts that only a page contains: pictures, diagnostics, definitions, provenance.
     """
 
     summary: tuple[str, ...]
@@ -291,13 +363,13 @@ class Tables:
 
     def for_shell(self) -> Tables:
         """Return the report with options of the command line in place of methods of Python."""
-        verdict = tuple(Remark(remark.name, _word_lines_for_shell(remark.lines)) for remark in self.verdict)
+        verdict = [Remark(remark.name, _word_lines_for_shell(remark.lines)) for remark in self.verdict]
         return replace(
             self,
             summary=_word_lines_for_shell(self.summary),
-            parts=tuple(_word_part_for_shell(part) for part in self.parts),
+            parts=tuple(map(_word_part_for_shell, self.parts)),
             warnings=_word_lines_for_shell(self.warnings),
-            verdict=verdict,
+            verdict=tuple(verdict),
             hint=_word_for_shell(self.hint),
-            appendix=tuple(_word_part_for_shell(part) for part in self.appendix),
+            appendix=tuple(map(_word_part_for_shell, self.appendix)),
         )

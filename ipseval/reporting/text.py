@@ -1,183 +1,306 @@
-"""The printed form: plain text of at most 110 columns, safe for a terminal."""
+"""Renderer for plain text of at most 110 columns that is safe to print in a terminal."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from ipseval.reporting.markup import visible
+from ipseval.reporting.markup import escape_controls
 from ipseval.reporting.tables import LEADING, Cell, Code, Heading, Notes, Part, Picture, Remark, Table, Tables
 
 WIDTH = 110
 LONGEST_NAME = 28
-GAP = "  "
-NAMED = 12  # columns that the name of a remark takes
+GAP = "  "  # between two columns
+REMARK_NAME_WIDTH = 12
+NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
+# "p = 0.012" and "γ ≤ 1.5" have to stay on one line.
+SYMBOL_AND_SIGN = re.compile(r"\b([pγ]) ([<=≤]) ")
 
 
 def to_text(tables: Tables) -> str:
-    """Return plain text: what was computed, the verdict, the tables, the notes; no line over 110 columns."""
-    leading = [remark for remark in tables.verdict if remark.name in LEADING]
-    others = [remark for remark in tables.verdict if remark.name not in LEADING]
-    blocks = [_lines(tables.summary), _remarks(leading), _lines(tables.warnings)]
-    narrow = any(_width_of(_columns(part)[0]) > WIDTH for part in tables.parts if isinstance(part, Table))
-    blocks += [_part(part, narrow=narrow) for part in tables.parts]
-    blocks.append(_remarks(others, tables.hint))
-    return "\n\n".join(filter(None, ([visible(tables.title)] if tables.title else []) + blocks))
+    """Return the report as plain text: title, summary, leading remarks, warnings, parts, other remarks."""
+    leading_remarks = []
+    other_remarks = []
+    for remark in tables.verdict:
+        if remark.name in LEADING:
+            leading_remarks.append(remark)
+        else:
+            other_remarks.append(remark)
+
+    blocks = []
+    if tables.title:
+        blocks.append(escape_controls(tables.title))
+    blocks.append(_wrap_lines(tables.summary))
+    blocks.append(_format_remarks(leading_remarks))
+    blocks.append(_wrap_lines(tables.warnings))
+
+    # Where one table is too wide, all tables print their short standard errors.
+    short_errors = any(isinstance(part, Table) and _is_too_wide(part) for part in tables.parts)
+    blocks += [_format_part(part, short_errors=short_errors) for part in tables.parts]
+    blocks.append(_format_remarks(other_remarks, tables.hint))
+    return "\n\n".join(filter(None, blocks))
 
 
-def _remarks(remarks: Sequence[Remark], hint: str = "") -> str:
-    """Return the conclusions, their names in a column of their own, and the hint where there is room."""
-    lines = []
+def _format_remarks(remarks: Sequence[Remark], hint: str = "") -> str:
+    """Return remarks with their names in a column of their own, and the hint after the last line.
+
+    The hint is omitted if the last line is too long for it.
+    """
+    lines: list[str] = []
     for remark in remarks:
-        name = f"{visible(remark.name):<{NAMED}}"
-        for text in remark.lines:
-            # A p-value stays on one line, and so does a value of γ.
-            space = "\N{NO-BREAK SPACE}"
-            whole = re.sub(r"\b([pγ]) ([<=≤]) ", rf"\1{space}\2{space}", visible(text))
-            wrapped = textwrap.wrap(
-                whole,
-                WIDTH,
-                initial_indent=name,
-                subsequent_indent=" " * NAMED,
-                break_on_hyphens=False,
-            )
-            lines += [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
-            name = " " * NAMED
-    # The hint stands behind the last line; it is left out where there is no room.
-    if hint and lines and len(lines[-1]) + len(GAP) + len(hint) <= WIDTH:
-        lines[-1] += GAP + hint
-    if hint and not lines:
-        lines.append(hint)
+        lines += _wrap_remark(remark)
+    if not hint:
+        return "\n".join(lines)
+
+    if not lines:
+        return hint
+    line_with_hint = lines[-1] + GAP + hint
+    if len(line_with_hint) <= WIDTH:
+        lines[-1] = line_with_hint
     return "\n".join(lines)
 
 
-def _part(part: Part, *, narrow: bool) -> str:
-    if isinstance(part, Table):
-        return _table(part, narrow=narrow)
-    if isinstance(part, Notes):
-        return _lines(part.lines)
-    if isinstance(part, Code):
-        return visible(part.name) + "\n" + "\n".join(map(visible, part.text.split("\n")))
-    if isinstance(part, Picture):
-        return ""
-    return _lines([part.text if isinstance(part, Heading) else part])
+def _wrap_remark(remark: Remark) -> list[str]:
+    """Return the lines of a remark; its name stands in the first line."""
+    indent = " " * REMARK_NAME_WIDTH
+    first_indent = escape_controls(remark.name).ljust(REMARK_NAME_WIDTH)
+    lines = []
+    for sentence in remark.lines:
+        text = SYMBOL_AND_SIGN.sub(rf"\1{NO_BREAK_SPACE}\2{NO_BREAK_SPACE}", escape_controls(sentence))
+        for line in _wrap(text, first_indent, indent):
+            lines.append(line.replace(NO_BREAK_SPACE, " "))
+        first_indent = indent
+    return lines
 
 
-def _lines(lines: object, indent: str = "") -> str:
-    return "\n".join(wrapped for line in lines for wrapped in _wrapped(line, indent))  # type: ignore[attr-defined]
-
-
-def _wrapped(line: str, indent: str) -> list[str]:
-    text = visible(line.lstrip(" "))
-    indent += " " * (len(line) - len(line.lstrip(" ")))
+def _wrap(text: str, first_indent: str, other_indent: str) -> list[str]:
+    """Return a text as lines of at most `WIDTH` characters."""
     return textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent + GAP, break_on_hyphens=False
+        text,
+        WIDTH,
+        initial_indent=first_indent,
+        subsequent_indent=other_indent,
+        break_on_hyphens=False,
     )
 
 
-def _columns(table: Table, *, narrow: bool = False) -> tuple[list[list[str]], list[str]]:
-    """Return the texts of each column under its header, and what shortened names stand for."""
-    body = table.rows[: table.n_rows]
-    header = [visible(name) for name in table.header]
+def _wrap_lines(lines: Iterable[str], indent: str = "") -> str:
+    """Return wrapped lines; spaces at the start of a line are added to the indent."""
+    wrapped_lines: list[str] = []
+    for line in lines:
+        text = line.lstrip(" ")
+        n_spaces = len(line) - len(text)
+        line_indent = indent + " " * n_spaces
+        wrapped_lines += _wrap(escape_controls(text), line_indent, line_indent + GAP)
+    return "\n".join(wrapped_lines)
+
+
+def _format_part(part: Part, *, short_errors: bool) -> str:
+    """Return one part of a report as text; pictures are empty text."""
+    if isinstance(part, Table):
+        return _format_table(part, short_errors=short_errors)
+    if isinstance(part, Notes):
+        return _wrap_lines(part.lines)
+    if isinstance(part, Code):
+        code_lines = part.text.split("\n")
+        return "\n".join(map(escape_controls, [part.name, *code_lines]))
+    if isinstance(part, Picture):
+        return ""
+    if isinstance(part, Heading):
+        return _wrap_lines([part.text])
+    return _wrap_lines([part])
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The texts of one column, its header first."""
+
+    texts: list[str]
+    is_left_aligned: bool
+
+    @cached_property
+    def width(self) -> int:
+        """The number of terminal columns of the widest text."""
+        return max(map(_compute_width, self.texts))
+
+    def pad(self, row: int) -> str:
+        """Return the text of a row, padded to the width of the column."""
+        return _pad(self.texts[row], self.width, left=self.is_left_aligned)
+
+
+def _format_columns(table: Table, *, short_errors: bool) -> tuple[list[_Column], list[str]]:
+    """Return the columns of the printed rows of a table, and the legend of shortened names."""
+    rows = table.rows[: table.n_rows]
+    header = list(map(escape_controls, table.header))
     if table.title and table.n_keys == 1:
-        header[0] = visible(table.title)
-    names, legend = _shortened([visible(row[0].plain) for row in body])
-    rest = zip(header[1:], list(zip(*body, strict=True))[1:] or [()] * len(header[1:]), strict=True)
-    return [[header[0], *names], *(_column(name, cells, narrow=narrow) for name, cells in rest)], legend
+        header[0] = escape_controls(table.title)
+
+    row_names = [escape_controls(row[0].plain) for row in rows]
+    short_names, legend = _shorten_names(row_names)
+    columns = [_Column([header[0], *short_names], is_left_aligned=0 in table.words)]
+    for number, column_name in enumerate(header[1:], start=1):
+        cells = [row[number] for row in rows]
+        texts = [column_name, *_format_cells(cells, short_errors=short_errors)]
+        columns.append(_Column(texts, is_left_aligned=number in table.words))
+    return columns, legend
 
 
-def _width_of(columns: list[list[str]]) -> int:
-    return sum(max(map(_width, column)) + len(GAP) for column in columns) - len(GAP)
+def _format_cells(cells: Sequence[Cell], *, short_errors: bool) -> list[str]:
+    """Return values with their standard errors; values that have an error are aligned to the right."""
+    values = [escape_controls(cell.text) for cell in cells]
+    errors = []
+    for cell in cells:
+        if short_errors and cell.short is not None:
+            errors.append(escape_controls(cell.short))
+        else:
+            errors.append(escape_controls(cell.error))
+
+    value_width = 0
+    for value, error in zip(values, errors, strict=True):
+        if error:
+            value_width = max(value_width, _compute_width(value))
+
+    texts = []
+    for value, error in zip(values, errors, strict=True):
+        if error:
+            texts.append(f"{_pad(value, value_width, left=False)} {error}")
+        else:
+            texts.append(value)
+    return texts
 
 
-def _table(table: Table, *, narrow: bool) -> str:
-    """Return the table, in as many pieces side by side as the width needs."""
-    keys = range(table.n_keys)
-    columns, legend = _columns(table, narrow=narrow)
-    widths = [max(map(_width, column)) for column in columns]
+def _is_too_wide(table: Table) -> bool:
+    """Return whether a table with full standard errors is wider than a line."""
+    columns, _ = _format_columns(table, short_errors=False)
+    width = sum(column.width for column in columns)
+    gaps_width = len(GAP) * (len(columns) - 1)
+    return width + gaps_width > WIDTH
+
+
+def _format_table(table: Table, *, short_errors: bool) -> str:
+    """Return a table with the lines below it; a table that is too wide is split into several blocks."""
+    columns, legend = _format_columns(table, short_errors=short_errors)
+    key_columns = columns[: table.n_keys]
+    n_lines = len(columns[0].texts)
     blocks = []
-    for chosen in _pieces(widths, table.n_keys):
+    for block_columns in _split_columns(key_columns, columns[table.n_keys :]):
         lines = []
-        for row in range(len(columns[0])):
-            cells = [
-                _padded(columns[place][row], widths[place], left=place in table.words)
-                for place in (*keys, *chosen)
-            ]
-            lines.append(GAP.join(cells).rstrip())
+        for row in range(n_lines):
+            texts = [column.pad(row) for column in block_columns]
+            lines.append(GAP.join(texts).rstrip())
         blocks.append("\n".join(lines))
     if table.title and table.n_keys > 1:
-        blocks[0] = f"{visible(table.title)}\n{blocks[0]}"
-    rest = [table.rest] if len(columns[0]) <= len(table.rows) else []
-    below = [_lines((*rest, *table.below, *legend), GAP)]
-    return "\n".join(["\n\n".join(blocks), *filter(None, below)])
+        blocks[0] = f"{escape_controls(table.title)}\n{blocks[0]}"
+
+    lines_below = [*table.below, *legend]
+    n_printed_rows = n_lines - 1
+    if n_printed_rows < len(table.rows):
+        lines_below.insert(0, table.rest)
+    text = "\n\n".join(blocks)
+    text_below = _wrap_lines(lines_below, GAP)
+    if text_below:
+        text += f"\n{text_below}"
+    return text
 
 
-def _column(name: str, cells: Sequence[Cell], *, narrow: bool) -> list[str]:
-    """Return a column of values with their errors, the values below each other."""
-    texts = [visible(cell.text) for cell in cells]
-    errors = [visible(cell.short if narrow and cell.short is not None else cell.error) for cell in cells]
-    wide = max((_width(text) for text, error in zip(texts, errors, strict=True) if error), default=0)
-    lines = [
-        f"{_padded(text, wide, left=False)} {error}" if error else text
-        for text, error in zip(texts, errors, strict=True)
-    ]
-    return [name, *lines]
+def _split_columns(key_columns: list[_Column], value_columns: list[_Column]) -> list[list[_Column]]:
+    """Return the columns of each block: the key columns, and as many value columns as fit, at least one."""
+    keys_width = sum(column.width for column in key_columns)
+    available_width = WIDTH - keys_width - len(GAP) * (len(key_columns) - 1)
+    blocks = [key_columns.copy()]
+    used_width = 0
+    for column in value_columns:
+        column_width = column.width + len(GAP)
+        if used_width > 0 and used_width + column_width > available_width:
+            blocks.append(key_columns.copy())
+            used_width = 0
+        blocks[-1].append(column)
+        used_width += column_width
+    return blocks
 
 
-def _pieces(widths: list[int], n_keys: int) -> Iterator[list[int]]:
-    """Yield the columns of each piece: as many as fit beside the keys, at least one."""
-    room = WIDTH - sum(widths[:n_keys]) - len(GAP) * (n_keys - 1)
-    piece: list[int] = []
-    used = 0
-    for place in range(n_keys, len(widths)):
-        need = widths[place] + len(GAP)
-        if piece and used + need > room:
-            yield piece
-            piece, used = [], 0
-        piece.append(place)
-        used += need
-    yield piece
+def _shorten_names(names: list[str]) -> tuple[list[str], list[str]]:
+    """Return names of at most `LONGEST_NAME` columns, distinct if the names are, and the legend for them.
 
-
-def _shortened(names: list[str]) -> tuple[list[str], list[str]]:
-    """Return names of which none is long, all different, and what the short ones stand for."""
-    if all(_width(name) <= LONGEST_NAME for name in names):
+    A start and an end that all names share are replaced by "…"; where that is not enough, the middle of each
+    long name is replaced.
+    """
+    if all(_compute_width(name) <= LONGEST_NAME for name in names):
         return names, []
-    first = _common_start(names)
-    last = _common_start([name[len(first) :][::-1] for name in names])[::-1]
-    own = [f"…{name[len(first) : len(name) - len(last)]}…" for name in names]
-    if first + last and all(2 < _width(name) <= LONGEST_NAME for name in own):
-        return own, [f"… stands for what all share: {first}…{last}"]
-    shown: dict[str, str] = {}
-    taken = {name for name in names if _width(name) <= LONGEST_NAME}
+
+    start = _find_common_start(names)
+    remainders = [name.removeprefix(start) for name in names]
+    end = _find_common_end(remainders)
+    distinct_parts = [f"…{remainder.removesuffix(end)}…" for remainder in remainders]
+    has_common_text = bool(start + end)
+    if has_common_text and all(2 < _compute_width(part) <= LONGEST_NAME for part in distinct_parts):
+        return distinct_parts, [f"… stands for what all share: {start}…{end}"]
+
+    short_names = _shorten_middles(names)
+    legend = []
+    for name, short_name in short_names.items():
+        if short_name != name:
+            legend.append(f"{short_name}: {name}")
+    return [short_names[name] for name in names], legend
+
+
+def _find_common_start(texts: list[str]) -> str:
+    """Return the longest start that all texts share."""
+    # All texts lie between the first and the last in alphabetical order, and so start as these two do.
+    first_text = min(texts)
+    last_text = max(texts)
+    n_common = 0
+    for first_character, last_character in zip(first_text, last_text, strict=False):
+        if first_character != last_character:
+            break
+        n_common += 1
+    return first_text[:n_common]
+
+
+def _find_common_end(texts: list[str]) -> str:
+    """Return the longest end that all texts share."""
+    reversed_texts = [text[::-1] for text in texts]
+    return _find_common_start(reversed_texts)[::-1]
+
+
+def _shorten_middles(names: list[str]) -> dict[str, str]:
+    """Return the short form of each name: long names lose their middle, and equal forms get a number."""
+    short_names: dict[str, str] = {}
+    used_names = {name for name in names if _compute_width(name) <= LONGEST_NAME}
     for name in dict.fromkeys(names):
-        short, number = name, 1
-        if _width(name) > LONGEST_NAME:
-            half = LONGEST_NAME // 4 if _width(name) > len(name) else LONGEST_NAME // 2 - 3
-            short = start = f"{name[:half]}…{name[-half:]}"
-            while short in taken:
-                number += 1
-                short = f"{start} ({number})"
-            taken.add(short)
-        shown[name] = short
-    legend = [f"{short}: {name}" for name, short in shown.items() if short != name]
-    return [shown[name] for name in names], legend
+        width = _compute_width(name)
+        if width <= LONGEST_NAME:
+            short_names[name] = name
+            continue
+        # The two ends, the ellipsis and a number such as " (2)" have to fit. Wide characters take two columns.
+        n_characters = LONGEST_NAME // 2 - 3
+        if width > len(name):
+            n_characters = LONGEST_NAME // 4
+        ends = f"{name[:n_characters]}…{name[-n_characters:]}"
+        short_name = ends
+        number = 1
+        while short_name in used_names:
+            number += 1
+            short_name = f"{ends} ({number})"
+        used_names.add(short_name)
+        short_names[name] = short_name
+    return short_names
 
 
-def _common_start(names: list[str]) -> str:
-    first, last = min(names), max(names)
-    places = (place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
-    return first[: next(places, min(len(first), len(last)))]
+def _compute_width(text: str) -> int:
+    """Return the number of terminal columns of a text: wide characters take two, combining marks none."""
+    n_wide = sum(unicodedata.east_asian_width(character) in ("W", "F") for character in text)
+    n_combining = sum(unicodedata.combining(character) != 0 for character in text)
+    return len(text) + n_wide - n_combining
 
 
-def _width(text: str) -> int:
-    """Return the number of columns of a terminal that a text takes."""
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
-
-
-def _padded(text: str, width: int, *, left: bool) -> str:
-    space = " " * (width - _width(text))
-    return text + space if left else space + text
+def _pad(text: str, width: int, *, left: bool) -> str:
+    """Return a text with spaces up to a width, aligned to the left or to the right."""
+    spaces = " " * (width - _compute_width(text))
+    if left:
+        return text + spaces
+    return spaces + text

@@ -23,7 +23,7 @@ from ipseval.evaluation.verdict_text import describe_assumption
 from ipseval.metrics import metric as parse_metric
 from ipseval.metrics.rating_metrics import RATING_METRICS
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import decimals, deliver, fixed, signed_at
+from ipseval.reporting.formatting import count_decimals, format_fixed, format_signed, write_or_return
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Notes, Remark
 from ipseval.testing._bounds import Difference
@@ -178,17 +178,17 @@ class Gate(Result):
     @property
     def _n_decimals(self) -> int:
         """Number of decimals that suits the width of the interval."""
-        return decimals([self.high - self.low]) + 1
+        return count_decimals([self.high - self.low]) + 1
 
     def _format_value(self, value: float) -> str:
         """Format an estimate with the decimals of the interval."""
-        return fixed(value, self._n_decimals)
+        return format_fixed(value, self._n_decimals)
 
     def _format_signed(self, value: float) -> str:
         """Format a difference with its sign and the decimals of the interval."""
         if value == 0:
             return "0"
-        return signed_at(value, self._n_decimals)
+        return format_signed(value, self._n_decimals)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the decision, its numbers and all differences as JSON; NaN becomes null.
@@ -216,7 +216,7 @@ class Gate(Result):
         frame = self.frame.astype(object).where(self.frame.notna(), None)
         record["record"] = self.record
         record["differences"] = frame.to_dict(orient="records")
-        return deliver(json.dumps(record, indent=2), path)
+        return write_or_return(json.dumps(record, indent=2), path)
 
 
 @public_function
@@ -657,7 +657,7 @@ def format_loss(loss: float) -> str:
     """Return a loss with two significant digits."""
     if math.isnan(loss):
         return "not known"
-    return fixed(loss, decimals([loss]))
+    return format_fixed(loss, count_decimals([loss]))
 
 
 def round_up_loss(loss: float) -> float:

@@ -12,7 +12,7 @@ from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.differences import tabulate_changes
 from ipseval.reporting import Tables, load
-from ipseval.reporting.formatting import decimals, fixed, listed, signed_at
+from ipseval.reporting.formatting import count_decimals, format_fixed, format_signed, join_names
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Remark, Table
 from ipseval.testing._gate import Gate, Outcome, describe_season, format_loss, gate
@@ -71,7 +71,7 @@ class GateHistory(Result):
                     names.append(name)
 
             if names:
-                sentences.append(f"{label}: {listed(names)}.")
+                sentences.append(f"{label}: {join_names(names)}.")
         last_name, last_gate = self._last
         sentences.append(f"Last, {last_name}: {last_gate.verdict}")
         return " ".join(sentences)
@@ -121,25 +121,25 @@ class GateHistory(Result):
         for field in KEY_FIELDS:
             values = frame[field].unique().tolist()
             if len(values) > 1:
-                warnings.append(f"The {field} is not the same in all gates: {listed(values)}.")
+                warnings.append(f"The {field} is not the same in all gates: {join_names(values)}.")
         return tuple(warnings)
 
 
 def _format_rows(frame: pd.DataFrame, digits: int) -> tuple[tuple[Cell, ...], ...]:
     """Return one row of cells per gate, with as many decimals as the widths of the intervals allow."""
-    n_decimals = decimals((frame["ci_high"] - frame["ci_low"]) / 4, digits)
+    n_decimals = count_decimals((frame["ci_high"] - frame["ci_low"]) / 4, digits)
     rows = []
     for row in frame.to_dict("records"):
         low = row["ci_low"]
         high = row["ci_high"]
         difference = row["difference"]
-        interval = f"[{signed_at(low, n_decimals)}, {signed_at(high, n_decimals)}]"
+        interval = f"[{format_signed(low, n_decimals)}, {format_signed(high, n_decimals)}]"
         rows.append(
             (
                 Cell(row["model"]),
-                Cell(fixed(row["old"], n_decimals)),
-                Cell(fixed(row["new"], n_decimals)),
-                Cell(signed_at(difference, n_decimals), interval, at=(low, difference, high)),
+                Cell(format_fixed(row["old"], n_decimals)),
+                Cell(format_fixed(row["new"], n_decimals)),
+                Cell(format_signed(difference, n_decimals), interval, at=(low, difference, high)),
                 Cell(format_loss(row["smallest_visible_loss"])),
                 Cell(row["outcome"]),
                 Cell(row["changed"]),

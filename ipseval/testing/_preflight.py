@@ -14,7 +14,7 @@ from ipseval.estimators.estimate import estimate
 from ipseval.evaluation import Evaluation
 from ipseval.ranking import RankedPositives
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import listed
+from ipseval.reporting.formatting import join_names
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
 from ipseval.testing._gate import Gate, Outcome, check_gate_options, describe_undetected_loss, gate
@@ -72,15 +72,15 @@ class Preflight(Result):
         better_names = self._names_with_outcome("better", "suspicious")
         clauses = []
         if rejected_names:
-            clauses.append(f"the gate rejects {listed(rejected_names)}")
+            clauses.append(f"the gate rejects {join_names(rejected_names)}")
         if missed_names:
             missed_gates = [self.gates[name] for name in missed_names]
             least_sensitive = max(missed_gates, key=lambda decision: decision.smallest_visible_loss)
             undetected = describe_undetected_loss(least_sensitive.smallest_visible_loss, least_sensitive.old)
-            clauses.append(f"the gate could not reject {listed(missed_names)}: {undetected}")
+            clauses.append(f"the gate could not reject {join_names(missed_names)}: {undetected}")
         if better_names:
             verb = "is" if len(better_names) == 1 else "are"
-            clauses.append(f"{listed(better_names)} {verb} better than the incumbent")
+            clauses.append(f"{join_names(better_names)} {verb} better than the incumbent")
         if self.untried:
             clauses.append(self.untried)
         return "; ".join(clauses)

@@ -11,7 +11,7 @@ from ipseval.evaluation.verdict import Verdict
 from ipseval.evaluation.verdict_text import describe_assumption, write_verdict
 from ipseval.inference.gamma_range import GammaRange
 from tests.evaluation.verdicts import AB, ABC, BA, decide
-from tests.inside.reporting import shown_p
+from tests.inside.reporting import format_p_value
 
 PLAN = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
 UNIFORM = "AOA is unbiased only if exposure was uniform"
@@ -213,7 +213,7 @@ def test_every_p_value_of_aoa_is_in_a_sentence_on_the_log():
     [(0.0004, "p < 0.001"), (0.0496, "p = 0.0496"), (0.05, "p = 0.050"), (0.2, "p = 0.20"), (1.0, "p = 1")],
 )
 def test_p_values_are_printed_as_papers_do(value, text):
-    assert shown_p(value) == text
+    assert format_p_value(value) == text
 
 
 PRINTED_WIDTH = 110 - len("Assumption  ")  # the names of the remarks take the first columns

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.inside.reporting import Picture, curves, scatter, svg_file
+from tests.inside.reporting import Picture, draw_curves, draw_scatter, format_svg_file
 
 FOLDER = Path(__file__).parent / "pictures"
 NAN = float("nan")
@@ -34,7 +34,7 @@ def rows() -> pd.DataFrame:
 def lines() -> Picture:
     """Return three curves with a mark."""
     values = {"als": [0.4, 0.3, 0.2], "ease": [0.35, 0.31, 0.25], "popular": [0.5, 0.2, 0.05]}
-    return curves(
+    return draw_curves(
         [-1.3, 0.5, 2.2], values, alt="an example", x_name="γ", x_label="γ of the log", marks={0.5: "tips"}
     )
 
@@ -63,7 +63,7 @@ def gaps() -> Picture:
     values = {f"m{number}": [0.1 * number, -0.1, 0.4 - 0.1 * number, 0.2] for number in range(9)}
     values["m1"][2] = NAN
     marks = {-2.0: "before", 0.0: "first", 4.0: "last", 4.5: "beyond"}
-    return curves(
+    return draw_curves(
         [0.0, 1.0, 2.0, 4.0],
         values,
         alt="gaps",
@@ -81,16 +81,16 @@ def two() -> pd.DataFrame:
 
 
 PICTURES: dict[str, Callable[[], Picture]] = {
-    "scatter": lambda: scatter(rows(), estimators=["aoa", "snips-global"]),
+    "scatter": lambda: draw_scatter(rows(), estimators=["aoa", "snips-global"]),
     "curves": lines,
-    "scatter_of_two_metrics": lambda: scatter(two(), estimators=["aoa"]),
+    "scatter_of_two_metrics": lambda: draw_scatter(two(), estimators=["aoa"]),
     "curves_with_gaps": gaps,
 }
 
 
 def drawn(name: str) -> str:
     """Return a picture as a file, a shape on a line."""
-    return svg_file(PICTURES[name]()).replace("><", ">\n<") + "\n"
+    return format_svg_file(PICTURES[name]()).replace("><", ">\n<") + "\n"
 
 
 if __name__ == "__main__":

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from ipseval.reporting._html import to_html_tables
 from ipseval.reporting._page import to_html
-from ipseval.reporting.drawing import Axis, mark, series, svg_file
-from ipseval.reporting.formatting import csv_text, decimals, fixed, listed, number, shown_p, signed
-from ipseval.reporting.markup import csv_cell, to_latex, to_markdown, visible
-from ipseval.reporting.pictures import curves, scatter
+from ipseval.reporting.drawing import Axis, draw_mark, draw_series, format_svg_file
+from ipseval.reporting.formatting import (
+    count_decimals,
+    format_csv,
+    format_fixed,
+    format_number,
+    format_p_value,
+    format_signed_digits,
+    join_names,
+)
+from ipseval.reporting.markup import escape_controls, escape_formula, to_latex, to_markdown
+from ipseval.reporting.pictures import draw_curves, draw_scatter
 from ipseval.reporting.plots._base import (
     compute_error_bars,
     compute_limits,

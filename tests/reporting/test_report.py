@@ -32,9 +32,9 @@ from tests.inside.reporting import (
     Heading,
     Remark,
     Table,
-    decimals,
-    listed,
-    scatter,
+    count_decimals,
+    draw_scatter,
+    join_names,
     to_html,
     to_text,
 )
@@ -269,10 +269,10 @@ def test_an_unreliable_column_has_no_best_no_mark_and_no_place_in_an_order(unrel
 
 def test_standard_errors_have_two_significant_digits():
     """Errors .0123, .0004, 3 and 0 need 3, 5, 0 and no decimals; a column takes those of its median."""
-    assert decimals([0.0123]) == 3
-    assert decimals([0.0004, 0.0123, 0.0456]) == 3
-    assert decimals([3.0]) == 1
-    assert decimals([30.0]) == 0
+    assert count_decimals([0.0123]) == 3
+    assert count_decimals([0.0004, 0.0123, 0.0456]) == 3
+    assert count_decimals([3.0]) == 1
+    assert count_decimals([30.0]) == 0
     tables = by_hand([[0.2, 0.1], [0.00031, 0.00032]], [[0.01, 0.02], [0.000012, 0.000023]])
     text = to_text(tables)
     assert "0.200 ± 0.010  0.000310 ± 0.000012" in text
@@ -310,31 +310,31 @@ def test_a_page_lets_metrics_be_chosen_where_there_are_several(metrics, has_choi
 
 def test_names_in_a_picture_of_estimates_are_text():
     frame = pd.DataFrame({"metric": ["</text><script>"], "estimator": "<script>", "truth": 0.1})
-    drawn = scatter(frame.assign(estimate=0.1, ci_low=0.0, ci_high=0.2), estimators=["<script>"]).drawn
+    drawn = draw_scatter(frame.assign(estimate=0.1, ci_low=0.0, ci_high=0.2), estimators=["<script>"]).drawn
     assert "<script" not in drawn
 
 
 def test_of_many_or_long_names_the_first_are_listed():
-    assert listed(["a"]) == "a"
-    assert listed(list("abcd")) == "a, b, c and d"
-    assert listed(list("abcdef")) == "a, b, c, d and 2 more"
-    assert listed(["x" * 50, "y" * 30, "z"]) == f"{'x' * 50}, {'y' * 30} and 1 more"
-    assert listed(["x" * 90, "y"]) == f"{'x' * 90} and 1 more"
+    assert join_names(["a"]) == "a"
+    assert join_names(list("abcd")) == "a, b, c and d"
+    assert join_names(list("abcdef")) == "a, b, c, d and 2 more"
+    assert join_names(["x" * 50, "y" * 30, "z"]) == f"{'x' * 50}, {'y' * 30} and 1 more"
+    assert join_names(["x" * 90, "y"]) == f"{'x' * 90} and 1 more"
 
 
 def test_numbers_in_words_at_their_bounds():
-    assert [report.decimals([0.0123], 3), report.decimals([math.inf, 0.0123])] == [4, 3]
-    assert [report.decimals([300.0]), report.decimals([NAN, 0.0], default=2)] == [0, 2]
-    assert [report.number(one) for one in (-0.001, 0.334, 12.0, -2.5)] == ["0", "0.33", "12", "−2.5"]
-    fixed = [report.fixed(value, 2) for value in (0.5, -0.5, 10.055, -0.001, 1234.5)]
+    assert [report.count_decimals([0.0123], 3), report.count_decimals([math.inf, 0.0123])] == [4, 3]
+    assert [report.count_decimals([300.0]), report.count_decimals([NAN, 0.0], default=2)] == [0, 2]
+    assert [report.format_number(one) for one in (-0.001, 0.334, 12.0, -2.5)] == ["0", "0.33", "12", "−2.5"]
+    fixed = [report.format_fixed(value, 2) for value in (0.5, -0.5, 10.055, -0.001, 1234.5)]
     assert fixed == ["0.50", "−0.50", "10.05", "0.00", "1,234.50"]
-    signed = [report.signed(one, 2) for one in (12.3, -1234.0, 0.0204, 1.0, 0.0, NAN)]
+    signed = [report.format_signed_digits(one, 2) for one in (12.3, -1234.0, 0.0204, 1.0, 0.0, NAN)]
     assert signed == ["+12", "−1,234", "+0.020", "+1.0", "0", "undefined"]
     p_values = {0.00099: "< 0.001", 0.001: "= 0.001", 0.0496: "= 0.0496", 0.05: "= 0.050"}
     p_values |= {0.0999: "= 0.100", 0.1: "= 0.10", 0.994: "= 0.99", 0.996: "= 1"}
-    assert [report.shown_p(one) for one in p_values] == [f"p {text}" for text in p_values.values()]
-    assert report.shown_p(NAN) == "not tested"
-    assert report.shown_p(1.0, most=True) == "p ≤ 1"
+    assert [report.format_p_value(one) for one in p_values] == [f"p {text}" for text in p_values.values()]
+    assert report.format_p_value(NAN) == "not tested"
+    assert report.format_p_value(1.0, most=True) == "p ≤ 1"
 
 
 @pytest.mark.parametrize(("last", "n_pieces"), [(46, 1), (47, 2)])

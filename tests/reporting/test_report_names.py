@@ -15,7 +15,7 @@ import pytest
 
 import ipseval
 from ipseval.reporting import Tables
-from tests.inside.reporting import Cell, Table, csv_text, to_html, to_latex, to_markdown, to_text
+from tests.inside.reporting import Cell, Table, format_csv, to_html, to_latex, to_markdown, to_text
 from tests.worlds import random_split
 
 NAMES = [
@@ -145,7 +145,7 @@ def test_a_name_that_cannot_be_encoded_is_written_as_its_code():
             assert f"u{code}" in text
     assert to_latex(tables).count("dc81") == 1  # below the table alone
     frame = pd.DataFrame({"model": pd.Series(["sur\ud800rogate", "=1"], dtype=object), "value": [-1.5, 2.0]})
-    assert csv_text(frame) == "model,value\nsur\\ud800rogate,-1.5\n'=1,2.0\n"
+    assert format_csv(frame) == "model,value\nsur\\ud800rogate,-1.5\n'=1,2.0\n"
 
 
 def test_a_recommender_whose_name_cannot_be_encoded_is_refused_by_its_code(evaluation):

@@ -10,7 +10,7 @@ import pytest
 
 import ipseval
 from ipseval.reporting import Tables
-from tests.inside.reporting import Axis, Cell, Table, curves, mark, series, to_html
+from tests.inside.reporting import Axis, Cell, Table, draw_curves, draw_mark, draw_series, to_html
 from tests.worlds import random_split
 
 NAN = float("nan")
@@ -40,10 +40,10 @@ def page(*cells: Cell) -> str:
     ],
 )
 def test_an_axis_has_round_ticks_around_its_values(values, ticks):
-    axis = Axis.over(values)
+    axis = Axis.from_values(values)
     assert axis.ticks == pytest.approx(ticks)
-    assert axis.share(axis.ticks[0]) == 0
-    assert axis.share(axis.ticks[-1]) == 100
+    assert axis.compute_position(axis.ticks[0]) == 0
+    assert axis.compute_position(axis.ticks[-1]) == 100
 
 
 def test_an_interval_in_a_cell_is_drawn_on_the_axis_of_its_column():
@@ -99,7 +99,7 @@ def test_a_column_without_anything_to_draw_has_no_axis_and_text_ignores_what_is_
 
 def test_curves_go_through_their_points_and_stop_where_a_value_is_not_known():
     """From γ = −1 to 1 and from 0 to 0.4: the box is 100 wide and high, and 0 stands at its foot."""
-    picture = curves(
+    picture = draw_curves(
         [-1, 0, 1], {"a": [0.4, 0.1, 0.0], "b": [0.2, NAN, 0.3]}, alt="alt", x_name="γ", x_label="γ"
     )
     paths = re.findall(r'<path class="(\S+) \S+ \S+" d="(\S[^"]*)"', picture.drawn)
@@ -109,7 +109,7 @@ def test_curves_go_through_their_points_and_stop_where_a_value_is_not_known():
 
 
 def test_the_bands_of_curves_name_the_values_the_highest_first():
-    picture = curves(
+    picture = draw_curves(
         [0, 1, 3], {"<a>": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1]}, alt="alt", x_name="γ", x_label="γ"
     )
     titles = re.findall(
@@ -123,7 +123,9 @@ def test_the_bands_of_curves_name_the_values_the_highest_first():
 
 
 def test_beyond_the_styles_there_are_lines_stay_grey_and_have_no_key():
-    picture = curves([0, 1], {f"m{n}": [n, n + 1] for n in range(10)}, alt="alt", x_name="γ", x_label="γ")
+    picture = draw_curves(
+        [0, 1], {f"m{n}": [n, n + 1] for n in range(10)}, alt="alt", x_name="γ", x_label="γ"
+    )
     assert picture.drawn.count('<path class="o"') == 2
     assert len(picture.legend) == 8
 
@@ -161,10 +163,10 @@ def test_a_page_says_who_never_overtakes_the_first_whatever_gamma_is():
 
 
 def test_shapes_and_colours_of_series_repeat_after_the_last():
-    assert len({mark(number, 0, 0) for number in range(6)}) == 6
-    assert mark(6, 1, 2) == mark(0, 1, 2)
-    assert len({series(number, []) for number in range(8)}) == 8
-    assert series(8, []) == series(0, [])
+    assert len({draw_mark(number, 0, 0) for number in range(6)}) == 6
+    assert draw_mark(6, 1, 2) == draw_mark(0, 1, 2)
+    assert len({draw_series(number, []) for number in range(8)}) == 8
+    assert draw_series(8, []) == draw_series(0, [])
 
 
 @pytest.mark.parametrize(("n_rows", "folded", "kind"), [(1, False, ""), (2, False, "s"), (2, True, "")])

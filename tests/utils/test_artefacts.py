@@ -19,7 +19,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from tests.inside.reporting import csv_cell, visible
+from tests.inside.reporting import escape_controls, escape_formula
 from tests.inside.utils import artefacts
 
 ARRAYS = [np.arange(6).reshape(2, 3), np.array(["a", None, 3, 0.5, True], dtype=object), np.array([np.nan])]
@@ -223,12 +223,12 @@ def test_a_half_written_file_is_named_after_its_machine_without_dots(tmp_path, m
 
 
 def test_what_steers_a_terminal_or_runs_in_a_spreadsheet_is_made_visible():
-    assert visible("\x1b]0;t\x07\rok\n") == "\\x1b]0;t\\x07\\rok\\n"
-    assert visible("a\u202eb\u2066\x9b\ud800") == "a\\u202eb\\u2066\\x9b\\ud800"
-    assert visible("Größe 推薦 🎬\nx", keep="\n") == "Größe 推薦 🎬\nx"
+    assert escape_controls("\x1b]0;t\x07\rok\n") == "\\x1b]0;t\\x07\\rok\\n"
+    assert escape_controls("a\u202eb\u2066\x9b\ud800") == "a\\u202eb\\u2066\\x9b\\ud800"
+    assert escape_controls("Größe 推薦 🎬\nx", keep="\n") == "Größe 推薦 🎬\nx"
     cells = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1"]
-    assert [csv_cell(one) for one in cells] == [f"'{one}" for one in cells]
-    assert [csv_cell(one) for one in ("als", "", -1.5, None)] == ["als", "", -1.5, None]
+    assert [escape_formula(one) for one in cells] == [f"'{one}" for one in cells]
+    assert [escape_formula(one) for one in ("als", "", -1.5, None)] == ["als", "", -1.5, None]
 
 
 def text_of(error: type[Exception], call) -> str:

@@ -20,7 +20,7 @@ from ipseval.inference.interval_methods import Interval, compute_bootstrap_inter
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.top_lists import TopLists
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import decimals
+from ipseval.reporting.formatting import count_decimals
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Notes, Table
 from ipseval.utils.checks import as_list, check_models, format_count
@@ -148,7 +148,7 @@ class BeyondAccuracy(Result):
         error = interval.std_error
         if np.isnan(value):
             return Cell("undefined")
-        places = decimals([error], digits, default=digits + 1)
+        places = count_decimals([error], digits, default=digits + 1)
         spread = ""
         if error > 0:
             spread = f"± {error:.{places}f}"

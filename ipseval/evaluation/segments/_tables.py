@@ -12,7 +12,7 @@ import pandas as pd
 
 from ipseval.estimators.labels import display_name, display_names
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import LEVEL, decimals, listed
+from ipseval.reporting.formatting import LEVEL, count_decimals, join_names
 from ipseval.reporting.tables import Cell, InterfaceText, Notes, Part, Table
 from ipseval.utils.checks import check_positive_int, format_count
 
@@ -102,7 +102,7 @@ def _build_segment_table(
     digits: int,
 ) -> Table:
     """Return the table of one metric and estimator: a row per group, a column per recommender."""
-    places = decimals(rows["std_error"], digits)
+    places = count_decimals(rows["std_error"], digits)
     lines = []
     for label, group_rows in rows.groupby("group", sort=False):
         cell_by_model = {}
@@ -161,7 +161,7 @@ def _describe_differences(differences: pd.DataFrame, models: Sequence[str]) -> l
         rivals_by_pattern.setdefault(pattern, []).append(rival)
     sentences = []
     for pattern, rivals in rivals_by_pattern.items():
-        names = listed(rivals)
+        names = join_names(rivals)
         if pattern:
             sentences.append(f"{first} has {pattern.replace('{}', names, 1)}: {SIGNIFICANT}.")
         else:
@@ -212,9 +212,11 @@ def _describe_gaps(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
 
     sentences = []
     if varying:
-        sentences.append(f"At least one difference between groups is {SIGNIFICANT} for {listed(varying)}.")
+        sentences.append(
+            f"At least one difference between groups is {SIGNIFICANT} for {join_names(varying)}."
+        )
     if similar:
-        sentences.append(f"No difference between groups is {NOT_SIGNIFICANT} for {listed(similar)}.")
+        sentences.append(f"No difference between groups is {NOT_SIGNIFICANT} for {join_names(similar)}.")
     return sentences
 
 

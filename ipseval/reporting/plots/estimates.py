@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ipseval.reporting.formatting import fixed, percent
+from ipseval.reporting.formatting import format_percent
 from ipseval.reporting.plots._base import (
     COLOURS,
     LINES,
@@ -216,7 +216,9 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
         n_decimals = 0
         if largest_share < 0.01:
             n_decimals = 2
-        labels.append(f"{format_name(estimator)}\nlargest weight: {percent(largest_share, n_decimals)}")
+        labels.append(
+            f"{format_name(estimator)}\nlargest weight: {format_percent(largest_share, n_decimals)}"
+        )
 
     heights = np.arange(len(rows))
     ax = prepare_axes(ax, width=6.4, height=1.1 + 0.5 * len(rows))
@@ -350,9 +352,9 @@ def plot_decomposition(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.invert_yaxis()
     ax.set_ylabel(ylabel, parse_math=False)
     ax.set_xlabel("share, %")
-    for number, model in enumerate(models):
+    for format_number, model in enumerate(models):
         values = frame.loc[frame["model"] == model, "value"].tolist()
-        _write_value_column(ax, 44 * number, model, values)
+        _write_value_column(ax, 44 * format_number, model, values)
     _annotate(ax, "unweighted value in the group", (1, 0), (14, -30), xycoords="axes fraction")
     add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return ax
@@ -364,7 +366,7 @@ def _write_value_column(ax: Axes, offset: float, model: str, values: Sequence[fl
     for height, value in enumerate(values):
         text = "–"
         if not np.isnan(value):
-            text = fixed(value, 3)
+            text = format_fixed(value, 3)
         xycoords = ("axes fraction", "data")
         _annotate(ax, text, (1, height), (offset + 34, -3), xycoords=xycoords, ha="center")
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import csv_text
+from ipseval.reporting.formatting import format_csv
 from ipseval.reporting.results import Result as Printable
 from ipseval.reporting.tables import EXPLAIN_HINT, Heading, Notes, Part, Remark, Table
 from ipseval.studies.agreement._blocks import Blocks, blocks
@@ -387,11 +387,11 @@ class ProtocolStudy(Printable):
             The files.
         """
         folder = Path(path)
-        texts = {"report.md": self.to_markdown(), "estimates.csv": csv_text(self.frame)}
+        texts = {"report.md": self.to_markdown(), "estimates.csv": format_csv(self.frame)}
         for factor in FACTORS:
             frame = self.between(factor)
             if len(frame):
-                texts[f"agreement_{factor}.csv"] = csv_text(frame)
+                texts[f"agreement_{factor}.csv"] = format_csv(frame)
         paths: list[Path] = []
         for name, text in texts.items():
             paths.append(write_text(folder / name, text))
