@@ -81,7 +81,7 @@ WINGS = (
     Room("data", ("splits/_inputs.py", "6) + 0.5", "6) + 1.5"), ("contracts/test_ids",)),
     Room(
         "reporting",
-        ("text.py", "max(map(_width, column))", "min(map(_width, column))"),
+        ("text.py", "max(map(_compute_width, self.texts))", "min(map(_compute_width, self.texts))"),
         (
             *("golden/test_writers", "golden/test_pictures", "golden/test_printed"),
             *("evaluation/test_diff", "evaluation/test_verdict", "evaluation/test_verdict_text"),

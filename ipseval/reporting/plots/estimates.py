@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ipseval.reporting.formatting import format_percent
+from ipseval.reporting.formatting import format_fixed, format_percent
 from ipseval.reporting.plots._base import (
     COLOURS,
     LINES,
