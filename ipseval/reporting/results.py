@@ -1,4 +1,4 @@
-"""Results: what each of them offers beside its numbers, in every language."""
+"""Base classes of results and reports: printing, export to files, plots and storage."""
 
 from __future__ import annotations
 
@@ -16,26 +16,41 @@ from ipseval.reporting._html import to_html_tables
 from ipseval.reporting._page import to_html
 from ipseval.reporting.formatting import format_csv, write_or_return
 from ipseval.reporting.markup import to_latex, to_markdown
-from ipseval.reporting.tables import Heading, Table, Tables
+from ipseval.reporting.tables import VERDICT, Heading, Part, Picture, Table, Tables
 from ipseval.reporting.text import to_text
 from ipseval.utils import codec
 from ipseval.utils.checks import check_positive_int
 from ipseval.utils.public import public_class
 
+MAX_DIGITS = 17  # significant digits of a floating-point number
+
 
 @public_class
 class Reported(ABC):
-    """What can be printed, and written as Markdown, LaTeX and HTML.
+    """Base class of values that are printed as text, and written as Markdown, LaTeX and HTML.
 
-    Every `to_…` returns the text, or the path that it is written to where one is given.
+    The methods `to_markdown`, `to_latex` and `to_html` return the text, or write it to a path and return the path.
     """
 
     @abstractmethod
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return what the report says; `page` adds what only a page has room for."""
+        """Return the content of the report.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Number of significant digits of standard errors.
+        page : bool, default False
+            Whether to add the parts that only a page contains: pictures, diagnostics, definitions.
+
+        Returns
+        -------
+        Tables
+            The content, which every output writes in its language.
+        """
 
     def _printed_tables(self) -> Tables:
-        """Return the report that is printed as text."""
+        """Return the content of the report that is printed as text."""
         return self.tables()
 
     def __repr__(self) -> str:
@@ -45,24 +60,88 @@ class Reported(ABC):
         return to_html_tables(self.tables())
 
     def to_markdown(self, path: str | Path | None = None, *, digits: int = 2) -> str:
-        """Return the report as Markdown; standard errors have `digits` significant digits."""
-        return write_or_return(to_markdown(self.tables(digits=_checked(digits))), path)
+        """Return the report as Markdown, or write it to a file.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            The file to write.
+        digits : int, default 2
+            Number of significant digits of standard errors, at most 17.
+
+        Returns
+        -------
+        str
+            The Markdown text, or the path if one is given.
+
+        Raises
+        ------
+        InputError
+            If `digits` is out of range, or the file cannot be written.
+        """
+        tables = self.tables(digits=_check_digits(digits))
+        return write_or_return(to_markdown(tables), path)
 
     def to_latex(self, path: str | Path | None = None, *, digits: int = 2) -> str:
-        """Return LaTeX tables for booktabs and threeparttable."""
-        return write_or_return(to_latex(self.tables(digits=_checked(digits))), path)
+        """Return the report as LaTeX tables, or write them to a file.
+
+        The tables need the packages booktabs and threeparttable.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            The file to write.
+        digits : int, default 2
+            Number of significant digits of standard errors, at most 17.
+
+        Returns
+        -------
+        str
+            The LaTeX text, or the path if one is given.
+
+        Raises
+        ------
+        InputError
+            If `digits` is out of range, or the file cannot be written.
+        """
+        tables = self.tables(digits=_check_digits(digits))
+        return write_or_return(to_latex(tables), path)
 
     def to_html(self, path: str | Path | None = None, *, title: str | None = None, digits: int = 2) -> str:
-        """Return one self-contained page: tables, pictures, diagnostics, definitions, provenance."""
-        tables = self.tables(digits=_checked(digits), page=True)
-        return write_or_return(to_html(tables if title is None else replace(tables, title=title)), path)
+        """Return the report as one self-contained HTML page, or write it to a file.
+
+        The page contains tables, pictures, diagnostics, definitions and provenance. It loads nothing else.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            The file to write.
+        title : str, optional
+            The title of the page; by default that of the report.
+        digits : int, default 2
+            Number of significant digits of standard errors, at most 17.
+
+        Returns
+        -------
+        str
+            The HTML text, or the path if one is given.
+
+        Raises
+        ------
+        InputError
+            If `digits` is out of range, or the file cannot be written.
+        """
+        tables = self.tables(digits=_check_digits(digits), page=True)
+        if title is not None:
+            tables = replace(tables, title=title)
+        return write_or_return(to_html(tables), path)
 
 
 @public_class
 class Result(Reported):
-    """A result: a tidy `frame`, what to conclude in words, everything that can be said, and a picture."""
+    """Base class of results: a tidy `frame`, a verdict, an explanation, a plot, and storage in a file."""
 
-    if TYPE_CHECKING:  # a property, or a field of a data class
+    if TYPE_CHECKING:  # subclasses define it as a property or as a field of a data class
 
         @property
         def frame(self) -> pd.DataFrame:
@@ -70,107 +149,262 @@ class Result(Reported):
 
     @property
     def verdict(self) -> str:
-        """What to conclude, in words; "" where nothing is concluded."""
+        """The conclusion in sentences; "" if the result has none.
+
+        A report without a verdict has the lines below its tables as its conclusion.
+        """
         tables = self.tables()
-        lines = [line for one in tables.verdict if one.name == "Verdict" for line in one.lines]
-        below = [line for part in tables.parts if isinstance(part, Table) for line in part.below]
-        return " ".join(lines or below)
+        lines: list[str] = []
+        for remark in tables.verdict:
+            if remark.name == VERDICT:
+                lines += remark.lines
+        if not lines:
+            for part in tables.parts:
+                if isinstance(part, Table):
+                    lines += part.below
+        return " ".join(lines)
 
     def explain(self, *, digits: int = 2) -> Explanation:
-        """Return everything that can be said: the whole report, with what else only its page has."""
-        whole = self.tables(digits=_checked(digits), page=True)
-        return Explanation(replace(whole, parts=(*whole.parts, *whole.appendix), appendix=(), hint=""))
+        """Return the full report, including the parts that otherwise only its page contains.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Number of significant digits of standard errors, at most 17.
+
+        Returns
+        -------
+        Explanation
+            The report, which is printed, or written as Markdown, LaTeX and HTML.
+
+        Raises
+        ------
+        InputError
+            If `digits` is out of range.
+        """
+        tables = self.tables(digits=_check_digits(digits), page=True)
+        all_parts = (*tables.parts, *tables.appendix)
+        return Explanation(replace(tables, parts=all_parts, appendix=(), hint=""))
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the frame as CSV; an apostrophe stands before names that a spreadsheet would compute."""
+        """Return the frame as CSV, or write it to a file.
+
+        Names that a spreadsheet would read as a formula get an apostrophe before them.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            The file to write.
+
+        Returns
+        -------
+        str
+            The CSV text, or the path if one is given.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
         return write_or_return(format_csv(self.frame), path)
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
-        """Return axes with values and intervals by metric (default: the first), of one estimator or all."""
+        """Draw the values of one metric with their intervals.
+
+        Parameters
+        ----------
+        metric : str, optional
+            The metric; by default the first.
+        estimator : str, optional
+            The estimator; by default all.
+        ax : matplotlib.axes.Axes, optional
+            The axes to draw on; by default new ones.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes with the plot.
+        """
         from ipseval.reporting.plots.estimates import plot_result
 
         return plot_result(self.frame, metric, estimator, ax=ax)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything as one file, which must end in .npz, that `load` reads; nothing is pickled.
+        """Write the result to one file, from which `load` restores it.
+
+        The file contains arrays and text only, nothing that is pickled.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write; its name must end in .npz.
 
         Raises
         ------
         InputError
-            When the file cannot be written, or ids are neither numbers nor text.
+            If the file cannot be written, or ids are neither numbers nor text.
+
+        See Also
+        --------
+        load : Read the file.
         """
         codec.save(path, self)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Return what `save` has written; everything that it prints, compares and plots is as it was.
+        """Read a result from a file that `save` has written.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to read.
+
+        Returns
+        -------
+        Result
+            The result, which prints, compares and plots the same values as before.
 
         Raises
         ------
         InputError
-            When the file is missing, damaged, of something else, or of a version that is not read.
+            If the file is missing, damaged, of another kind, or of a version that is not supported.
+
+        See Also
+        --------
+        save : Write the file.
         """
         return codec.load(path, cls)[0]
 
 
 def render_for_shell(result: Reported) -> str:
-    """Return the printed report with options of the command line in place of methods of Python."""
+    """Return the printed report with options of the command line in place of Python methods."""
     return to_text(result._printed_tables().for_shell())
 
 
 def load(path: str | PathLike[str]) -> Result:
-    """Return the result that a file holds, of whatever kind; see `Result.load`."""
-    return codec.load(path, Result)[0]  # type: ignore[type-abstract]  # a file holds one of its kinds
+    """Read a result of any kind from a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that the `save` method of a result has written.
+
+    Returns
+    -------
+    Result
+        The result, of the class that was saved.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, contains no result, or is of a version that is not supported.
+    """
+    return codec.load(path, Result)[0]  # type: ignore[type-abstract]  # a file contains a subclass of Result
 
 
-def _checked(digits: int) -> int:
-    """Return the number of significant digits, or raise `InputError`: a float has no more than 17."""
-    if check_positive_int("digits", digits) > 17:
-        raise InputError(f"digits must be at most 17; got {digits!r:.80}.")
+def _check_digits(digits: int) -> int:
+    """Return a number of significant digits, or raise `InputError` if it is out of range."""
+    if check_positive_int("digits", digits) > MAX_DIGITS:
+        raise InputError(f"digits must be at most {MAX_DIGITS}; got {digits!r:.80}.")
     return digits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Reported):
-    """Several results as one report, one behind the other: an evaluation, its segments, its lists.
+    """Report of several results in sequence, such as an evaluation, its segments and its lists.
 
     Parameters
     ----------
     results : sequence of results
-        The first gives the title and the summary.
+        The results; the first gives the title and the summary.
 
     Raises
     ------
     InputError
-        Without a result, and for what is none.
+        If there is no result, or an element is not a result.
     """
 
     results: Sequence[Reported]
 
     def __post_init__(self) -> None:
-        given = self.results if isinstance(self.results, Sequence) else ()
-        if not given or not all(isinstance(one, Reported) for one in given):
-            raise InputError("a report takes a sequence of results, such as [evaluation, segments].")
+        if not _is_sequence_of_results(self.results):
+            raise InputError(
+                f"results must be a sequence of at least one result; got {self.results!r:.80}. "
+                "Pass a list such as [evaluation, segments]."
+            )
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the tables of all results; a page has those behind the first folded, by one metric."""
-        first, *others = (one.tables(digits=digits, page=page) for one in self.results)
-        behind = [part for one in others for part in (Heading(one.summary[0], folded=page), *one.parts)]
+        """Return the content of all results.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Number of significant digits of standard errors.
+        page : bool, default False
+            Whether the content is for a page: then the results after the first are folded, and their tables
+            are limited to the first metric.
+
+        Returns
+        -------
+        Tables
+            The content of the first result, with the parts of the other results under headings.
+        """
+        contents = [result.tables(digits=digits, page=page) for result in self.results]
+        first_content = contents[0]
+        other_parts: list[Part] = []
+        for content in contents[1:]:
+            other_parts.append(Heading(content.summary[0], folded=page))
+            other_parts += content.parts
         if not page:
-            return replace(first, parts=(*first.parts, *behind))
-        own = ("", getattr(first.parts[0], "metric", ""))
-        shown = [part for part in behind if getattr(part, "metric", "") in own]
-        more = ["Groups by other metrics: .frame."] * (len(shown) < len(behind))
-        return replace(first, appendix=(*shown, *more, *first.appendix))
+            return replace(first_content, parts=(*first_content.parts, *other_parts))
+
+        first_metric = _get_metric(first_content.parts[0])
+        page_parts = [part for part in other_parts if _get_metric(part) in ("", first_metric)]
+        if len(page_parts) < len(other_parts):
+            page_parts.append("Groups by other metrics: .frame.")
+        return replace(first_content, appendix=(*page_parts, *first_content.appendix))
+
+
+def _is_sequence_of_results(value: object) -> bool:
+    """Return whether a value is a sequence of at least one result."""
+    if not isinstance(value, Sequence) or len(value) == 0:
+        return False
+    return all(isinstance(element, Reported) for element in value)
+
+
+def _get_metric(part: Part) -> str:
+    """Return the metric of a table or a picture; "" for other parts, and for those of no single metric."""
+    if isinstance(part, (Table, Picture)):
+        return part.metric
+    return ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Reported):
-    """All that a report can say, as a value that is printed, or written like the report itself."""
+    """Full report of a result, which is printed, or written like the report itself.
+
+    Parameters
+    ----------
+    whole : Tables
+        The content of the report.
+    """
 
     whole: Tables
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return what it says; the digits are those it was made with."""
+        """Return the content of the report.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Without effect: the digits were chosen by `explain`.
+        page : bool, default False
+            Without effect: the report always contains all parts.
+
+        Returns
+        -------
+        Tables
+            The content.
+        """
         del digits, page
         return self.whole

@@ -324,7 +324,7 @@ CASES = [
     (lambda: run().to_html(digits=10**9), "digits must be at most 17"),
     (lambda: run().by(endless()), "a list inside a list"),
     (lambda: split_sliding(RATINGS, start=-(10**30), test=1), "start must be within 64 bits"),
-    (lambda: ipseval.reporting.Report([3]), "a report takes a sequence of results"),
+    (lambda: ipseval.reporting.Report([3]), "results must be a sequence of at least one result"),
     (lambda: ipseval.expected_sampled([1], 10, 10**30, "recall@1"), "n_sampled must be at most"),
     (lambda: load_coat("/proc/self/mem"), "truncated or damaged"),
     (lambda: load_movielens("/proc/self/mem"), "truncated or damaged"),

@@ -465,5 +465,5 @@ def test_a_report_of_several_results_has_their_parts_behind_the_first():
     same = report.Report((first, Made("b", ("x",)))).tables(page=True)
     assert "Groups by other metrics: .frame." not in same.appendix
     for none in ([], [3], [first, 3], "ab", first):
-        with pytest.raises(ipseval.InputError, match="a report takes a sequence of results"):
+        with pytest.raises(ipseval.InputError, match="results must be a sequence of at least one result"):
             report.Report(none)
