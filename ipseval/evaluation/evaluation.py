@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -160,11 +160,13 @@ class Evaluation(Result):
 
     # ---- names -----------------------------------------------------------------------------------
 
-    def __getitem__(self, key: object) -> NoReturn:
-        """Raise `TypeError`, because estimates are rows of `frame`."""
-        raise TypeError(
-            "'Evaluation' object has no items. Use .frame, or .estimate(model, metric, estimator)."
-        )
+    if not TYPE_CHECKING:  # for type checkers a subscript stays an error
+
+        def __getitem__(self, key: object) -> NoReturn:
+            """Raise `TypeError`, because estimates are rows of `frame`."""
+            raise TypeError(
+                "'Evaluation' object has no items. Use .frame, or .estimate(model, metric, estimator)."
+            )
 
     @property
     def models(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -147,9 +147,11 @@ class Split(Universe):
             return {"test": self.test}
         return {"test": self.test, "validation": self.validation}
 
-    def __getitem__(self, key: object) -> NoReturn:
-        """Raise `TypeError`, because the parts of a split are attributes."""
-        raise TypeError("'Split' object has no items. Use .train and .test.")
+    if not TYPE_CHECKING:  # for type checkers a subscript stays an error
+
+        def __getitem__(self, key: object) -> NoReturn:
+            """Raise `TypeError`, because the parts of a split are attributes."""
+            raise TypeError("'Split' object has no items. Use .train and .test.")
 
     def __repr__(self) -> str:
         sizes = f"{len(self.train):,} train, {len(self.test):,} test"
