@@ -1,0 +1,1 @@
+"""Benchmarks: the scripts behind docs/performance.md, and the workloads that tests share with them."""
