@@ -10,7 +10,15 @@ import pandas as pd
 
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
-from ipseval.estimators.labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
+from ipseval.estimators.labels import (
+    AOA,
+    AOA_POOLED,
+    IPS,
+    SNIPS,
+    SNIPS_GLOBAL,
+    SNIPS_POOLED,
+    display_names,
+)
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.ranking import baselines
 from ipseval.reporting import Tables
@@ -64,19 +72,17 @@ class Demo(Reported):
         """Return the report: the verdict, the design of the simulation, and the tables."""
         user = self.table[self.table["average"] == "user"]
         notes = (
-            "aoa is the unweighted average. snips (per user) has a bias that more users do not reduce.",
-            "ips is unbiased, as the simulation knows the propensities and the numbers of relevant items.",
+            "AOA is the unweighted average. SNIPS per user has a bias that more users do not reduce.",
+            "IPS is unbiased here, because the simulation knows the propensities and the numbers of relevant items.",
         )
+        names = display_names([*USER_AVERAGES, *POOLED])
         tables = []
         for metric, part in user.groupby("metric", sort=False):
             if page or metric == HEADLINE:
-                tables.append(
-                    Table.of(
-                        part[["model", "truth", *USER_AVERAGES]], f"{metric}, mean over users", formats=".4f"
-                    )
-                )
+                values = part[["model", "truth", *USER_AVERAGES]].rename(columns=names)
+                tables.append(Table.of(values, f"{metric}, mean over users", formats=".4f"))
 
-        errors = self.errors().rename_axis("metric").reset_index()
+        errors = self.errors().rename(columns=names).rename_axis("metric").reset_index()
         tables.append(Table.of(errors, "mean absolute error over recommenders", formats=".4f"))
         parts: tuple[Part, ...] = (self._introduction(), *tables, Notes(notes))
         if not page:
@@ -102,7 +108,7 @@ class Demo(Reported):
         reduction = 1 - weighted / unweighted
         return [
             f"Verdict     The mean absolute error of {HEADLINE} is {unweighted[HEADLINE]:.3f} for AOA and "
-            f"{weighted[HEADLINE]:.4f} for SNIPS (global).",
+            f"{weighted[HEADLINE]:.4f} for SNIPS global.",
             f"            Weighting removes {reduction.min():.0%} to {reduction.max():.0%} of the error on the "
             f"{len(errors)} metrics.",
             "Assumption  The weights use the true propensities of the simulation. No real log contains them.",

@@ -95,7 +95,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     add(
         "--preflight",
         action="store_true",
-        help="test of the gate with worse recommenders made of the ranks in NEW",
+        help="test the gate with worse recommenders, derived from the ranks in NEW",
     )
     add(
         "--confidence-level",

@@ -33,7 +33,7 @@ from ipseval.utils.ids import (
     refuse_header,
     to_id_array,
 )
-from ipseval.utils.public import public_class, public_function
+from ipseval.utils.public import public_class
 from ipseval.utils.types import (
     AnyArray,
     BoolArray,
@@ -391,9 +391,9 @@ class Interactions(Log):
         if duplicates == "raise":
             first_pair = format_first_pair(vars(self), is_repeat)
             raise InputError(
-                f"{n_repeats} of {len(self)} rows repeat an earlier user–item pair (first: {first_pair}). "
-                "Aggregate them, or pass duplicates='drop' to keep the first row of each pair, or 'keep' "
-                "where users take an item again."
+                f"{n_repeats} of {len(self)} rows repeat an earlier user–item pair (first: {first_pair}).",
+                advice="Aggregate them, or pass {duplicates=drop} to keep the first row of each pair, or "
+                "{duplicates=keep} where users take an item again",
             )
         count = Count("rows that repeat an earlier pair, left out", n_repeats, len(self))
         return self.select(~is_repeat)._replace_unchecked(
@@ -402,7 +402,6 @@ class Interactions(Log):
         )
 
 
-@public_function
 def to_row_selection(keep: npt.ArrayLike, n_rows: int) -> BoolArray | IntArray:
     """Return a mask or row numbers as an array, or raise `InputError`."""
     rows = np.asarray(keep)
@@ -415,7 +414,6 @@ def to_row_selection(keep: npt.ArrayLike, n_rows: int) -> BoolArray | IntArray:
     return rows
 
 
-@public_function
 def check_one_dimensional(array: AnyArray, name: str) -> AnyArray:
     """Return the array, or raise `InputError` unless it has one dimension."""
     if array.ndim != 1:
@@ -423,7 +421,6 @@ def check_one_dimensional(array: AnyArray, name: str) -> AnyArray:
     return array
 
 
-@public_function
 def check_codes(name: str, codes: AnyArray, size: int) -> IntArray:
     """Return int64 codes of `size` ids, or raise `InputError`."""
     if not check_one_dimensional(codes, name).size:
@@ -439,7 +436,6 @@ def check_codes(name: str, codes: AnyArray, size: int) -> IntArray:
     return codes.astype(np.int64)
 
 
-@public_function
 def read_columns(
     frame: IntoFrame,
     names: Mapping[str, str | None],
@@ -498,7 +494,6 @@ def _check_column_names(names: Mapping[str, str | None]) -> dict[str, str]:
     return column_names
 
 
-@public_function
 def to_mask(values: AnyArray, name: str) -> BoolArray:
     """Return a column of True/False or 1/0 as a mask, or raise `InputError`."""
     if values.dtype == object:
@@ -515,7 +510,6 @@ def to_mask(values: AnyArray, name: str) -> BoolArray:
     return values.astype(bool)
 
 
-@public_function
 def check_interactions(log: object, name: str, advice: str = "Interactions.from_frame(frame)") -> None:
     """Raise `InputError` unless `log` is Interactions; `advice` names how to make them."""
     if isinstance(log, Interactions):
@@ -529,7 +523,6 @@ def check_interactions(log: object, name: str, advice: str = "Interactions.from_
     raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {advice}.")
 
 
-@public_function
 def encode_in_universe(
     values: AnyArray | Ids, universe: npt.ArrayLike | None, name: str
 ) -> tuple[IntArray, AnyArray]:

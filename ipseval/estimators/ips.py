@@ -66,16 +66,18 @@ class Ips(Estimator):
             )
         if not is_probability:
             raise PropensityError(
-                f"{self.label} needs P on the scale of probabilities, but this propensity is known up to a "
-                "factor only. Fix the scale with scale='max' (the most popular item has P = 1) or a number, "
-                "calibrate it on random exposure (fit_gamma_from_exposure), or use snips-global, where the "
-                "factor cancels."
+                f"{self.label} requires calibrated propensities, but these are relative.",
+                advice="Pass {scale=max} (the most popular item has P = 1) or a number to the propensity model, "
+                "calibrate it on random exposure (fit_gamma_from_exposure), or use snips-global, where a "
+                "constant factor cancels",
+                shell_advice="Pass --scale max (the most popular item has P = 1), a number, or calibrated with "
+                "--random-exposure, or use snips-global, where a constant factor cancels",
             )
         if metric.needs_n_relevant and n_relevant == "absent":
             raise InputError(
-                f"{self.label} of {metric.label} divides by the number of relevant items of each user. "
-                "Pass n_relevant= an int or one number per user, n_relevant='estimated' (Σ1/P, then said "
-                "so), or use snips-global or a sum metric such as dcg or precision@k."
+                f"{self.label} of {metric.label} divides by the number of relevant items of each user.",
+                advice="Pass {n_relevant} as one number, or as one number per user, or as 'estimated' (Σ1/P, "
+                "which the result states), or use snips-global or a sum metric such as dcg or precision@k",
             )
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:

@@ -238,17 +238,22 @@ def _check_n_relevant(ranked: RankedPositives, n_relevant: FloatArray) -> None:
     n_invalid = int((~(n_relevant >= 0) | np.isinf(n_relevant)).sum())
     if n_invalid:
         raise InputError(
-            f"n_relevant must be finite and >= 0; {n_invalid} of {n_relevant.size} entries are not."
+            f"must be finite and >= 0; {n_invalid} of {n_relevant.size} entries are not.",
+            argument="n_relevant",
         )
     n_items = ranked.item_ids.size
     n_too_large = int((n_relevant > n_items).sum())
     if n_too_large:
-        raise InputError(f"n_relevant is above the number of items, {n_items:,}, for {n_too_large} users.")
+        raise InputError(
+            f"must be at most the number of items, {n_items:,}; got more for {format_count(n_too_large, 'user')}.",
+            argument="n_relevant",
+        )
     n_too_small = int((n_relevant[ranked.users] < ranked.counts).sum())
     if n_too_small:
         raise InputError(
-            f"n_relevant is smaller than the number of observed positives for {n_too_small} users; the "
-            "observed positives are relevant items too."
+            "must be at least the number of observed positives of each user, which are relevant, too; got less "
+            f"for {format_count(n_too_small, 'user')}.",
+            argument="n_relevant",
         )
 
 

@@ -142,7 +142,7 @@ def _build_rated_pairs(
     """Return the rated pairs, sorted by user and item, without errors yet."""
     check_interactions(ratings, "ratings", "Interactions.from_frame(frame, value=…)")
     if ratings.value is None:
-        raise InputError("the ratings have no value; name the column with value= when they are read.")
+        raise InputError("the ratings have no value.", advice="Name the column by {value} when they are read")
     if ratings.n_repeats:
         raise InputError(
             f"{ratings.n_repeats} ratings repeat a user–item pair, of one rating each; pass ratings.distinct."

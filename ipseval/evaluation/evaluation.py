@@ -69,7 +69,7 @@ from ipseval.reporting.results import Result
 from ipseval.utils.checks import as_float_vector, check_choice, resolve_choice
 from ipseval.utils.codec import save
 from ipseval.utils.counts import Count, counts_frame
-from ipseval.utils.public import public_class, public_function
+from ipseval.utils.public import public_class
 from ipseval.utils.registry import find_match
 from ipseval.utils.types import AnyArray, IntervalMethod, RngLike
 
@@ -82,7 +82,6 @@ N_REFIT_RESAMPLES = 1000
 LatexLayout = Literal["models x metrics", "long"]
 
 
-@public_class
 @dataclass(frozen=True, eq=False)
 class StoredParts:
     """Results that a file keeps, and that an evaluation otherwise computes on demand; None: not yet known.
@@ -1112,7 +1111,6 @@ class Evaluation(Result):
         log_to_tracker(tracker, self._frame, {"verdict": self.verdict, **record}, self.to_html())
 
 
-@public_function
 def match_label(label: str, labels: Iterable[str], parse: Callable[[str], Metric | Estimator]) -> str:
     """Return the label among `labels` that `label` names, also in another spelling; else `label`."""
     match = find_match(label, list(labels))

@@ -21,6 +21,7 @@ from ipseval.evaluation.request import (
     check_candidates,
     resolve_propensity,
     warn_about_few_positives,
+    warn_about_large_cutoffs,
     warn_about_sampling,
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning
@@ -273,7 +274,6 @@ MANY_EXCLUDED = 10
 NO_POSITIVE = "there is no positive to evaluate."
 
 
-@public_function
 def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
     """Build the evaluation from the reduction of all users, after the checks that need all of them."""
     size = reduction.extent
@@ -286,6 +286,7 @@ def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray 
     if reduction.samples:
         first_sample = next(iter(reduction.samples.values()))
         warn_about_sampling(first_sample.ranked, request.metrics)
+        warn_about_large_cutoffs(request.metrics, first_sample.ranked.item_ids.size)
     _warn_about_excluded(size)
     if user_ids is None:
         user_ids = reduction.user_ids
@@ -323,9 +324,10 @@ def _warn_about_excluded(size: SampleSize) -> None:
     if n_excluded >= MANY_EXCLUDED and n_excluded > MANY_EXCLUDED_SHARE * n_all:
         warn_user(
             f"{n_excluded:,} of {n_all:,} test positives ({n_excluded / n_all:.0%}) have no propensity and "
-            "are excluded from every estimator, so the estimates describe only the remaining ones. Pass "
-            "unseen='smooth' to the propensity model to include items that training lacks.",
+            "are excluded from every estimator, so the estimates describe only the remaining ones.",
             DataWarning,
+            advice="Pass {unseen=smooth} to the propensity model to include items that training lacks",
+            shell_advice="Pass {unseen=smooth} to include items that training lacks",
         )
 
 

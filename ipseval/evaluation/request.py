@@ -26,6 +26,7 @@ from ipseval.utils.checks import (
     check_choice,
     check_fraction,
     distinct_labels,
+    format_count,
     warn_user,
 )
 from ipseval.utils.peer_names import suggest_replacement
@@ -202,6 +203,18 @@ def warn_about_few_positives(extent: SampleSize, estimators: Sequence[Estimator]
         text = estimator.caution(extent.counts, **options)
         if text:
             warn_user(text, DataWarning)
+
+
+def warn_about_large_cutoffs(metrics: Sequence[Metric], n_items: int) -> None:
+    """Warn of metrics whose cutoff exceeds the catalogue, because every item is in such a list."""
+    labels = [metric.label for metric in metrics if metric.cutoff is not None and metric.cutoff > n_items]
+    if labels:
+        warn_user(
+            f"{', '.join(labels)}: the cutoff exceeds the {format_count(n_items, 'item')} of the catalogue, so every "
+            "candidate is in the list of every recommender.",
+            DataWarning,
+            advice="Use a smaller cutoff",
+        )
 
 
 def check_candidates(candidates: object, metrics: Sequence[Metric]) -> None:

@@ -135,7 +135,9 @@ def _warn_or_raise(flags_by_estimate: Mapping[Key, Sequence[str]], low_ess: str)
     if not text:
         return
     if low_ess == "raise":
-        raise PropensityError(f"{text}. Clip the propensity, use a smaller gamma, or low_ess='warn'.")
+        raise PropensityError(
+            f"{text}.", advice="Clip the propensity, use a smaller γ, or pass {low_ess=warn}"
+        )
     warn_user(text, PositivityWarning)
 
 

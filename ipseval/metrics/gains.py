@@ -37,8 +37,8 @@ def compute_gains(ranked: RankedPositives, gain: str, label: str) -> FloatArray:
     """
     if ranked.gain is None:
         raise InputError(
-            f"{label} needs graded relevance, but the test interactions have no value; "
-            "name the column with value= when the split is made."
+            f"{label} requires graded relevance, but the test interactions have no value.",
+            advice="Name the column by {value} when the log is read or the split is made",
         )
     check_grades(ranked.gain, gain, label)
     return convert_grades(ranked.gain, gain)

@@ -419,7 +419,7 @@ class Propensity:
         check_choice("counted_on", counted_on, ("train", "log"))
         if not self.is_probability:
             raise PropensityError(
-                f"{self.model} is known up to a factor; a held-out propensity needs the scale: "
+                f"{self.model} is relative, but a held-out propensity requires a scale: "
                 "scale='max', a number, or a calibration on random exposure."
             )
         step = PropensityTransform("held_out", {"test_fraction": rho, "counted_on": counted_on})

@@ -111,7 +111,10 @@ class PowerLawPropensity:
                 )
             return
         if n_sources:
-            raise InputError("recommendations= and exposure= are read with gamma='fit' only.")
+            raise InputError(
+                "recommendation lists and random exposure are used by gamma='fit' alone.",
+                advice="Pass {gamma=fit}, or leave them out",
+            )
         exponent = self.gamma if self.gamma is not None else self.eta
         if not isinstance(exponent, GammaFit) and not np.isfinite(to_real(exponent)):
             raise InputError(

@@ -187,7 +187,9 @@ class Drawer:
         if n_drawable < n_needed:
             raise InputError(
                 f"user {format_examples(self.targets.user_ids[[user]])} has {n_drawable} other candidates that can "
-                f"be drawn, but {n_needed} are needed; use a smaller n_sampled or replacement=True."
+                f"be drawn, but {n_needed} are needed.",
+                advice="Use a smaller number of candidates, or SampledCandidates(…, replacement=True)",
+                shell_advice="Use a smaller number of {candidates}",
             )
 
     def _draw_for_each(

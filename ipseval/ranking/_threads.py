@@ -55,8 +55,10 @@ class Resources:
         if n_users_allowed < 1:
             n_bytes_needed = (fixed_bytes + bytes_per_user) * n_workers
             raise InputError(
-                f"max_memory is {memory:,} bytes; {description} needs at least {n_bytes_needed:,} "
-                f"({n_workers} threads). Raise max_memory or use fewer threads."
+                f"must be at least {n_bytes_needed:,} bytes for {description} with {n_workers} threads; got "
+                f"{memory:,} bytes.",
+                argument="max_memory",
+                advice="Raise it, or use fewer threads",
             )
         size = self.compute.block_size or max(1, n_users_wanted)
         return int(min(size, n_users_allowed))
@@ -78,7 +80,11 @@ def select_kernels(engine: str | None, n_comparisons: float) -> ModuleType:
     """
     is_installed = find_spec("numba") is not None
     if engine == "numba" and not is_installed:
-        raise InputError("engine='numba' needs Numba, which is not installed; pip install 'ipseval[fast]'.")
+        raise InputError(
+            "must be installed to be used; Numba is missing.",
+            argument="engine",
+            advice="Install it by pip install 'ipseval[fast]'",
+        )
     if engine is None:
         Work.comparisons += n_comparisons
         engine = "numpy"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, check_positive_int
-from ipseval.utils.public import public_class, public_function
+from ipseval.utils.public import public_class
 
 ENGINES = ("numpy", "numba")
 DEFAULT_MEMORY = 128 * 2**20
@@ -85,7 +85,6 @@ class ComputeOptions:
 DEFAULT_COMPUTE = ComputeOptions()
 
 
-@public_function
 def check_compute(compute: object) -> ComputeOptions:
     """Return `compute`, or raise `InputError` if it is not a `ComputeOptions`."""
     if not isinstance(compute, ComputeOptions):
@@ -96,7 +95,6 @@ def check_compute(compute: object) -> ComputeOptions:
     return compute
 
 
-@public_function
 def available_cores() -> int:
     """Return the number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -104,7 +102,6 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-@public_function
 def quiet_tqdm() -> Any:
     """Return tqdm for a terminal or a notebook, without its warning about missing ipywidgets."""
     from tqdm import TqdmWarning
@@ -148,7 +145,6 @@ class _BlasLimit:
 _BLAS_LIMIT = _BlasLimit()
 
 
-@public_function
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS at one thread, because parallel products are faster than one product with many threads."""

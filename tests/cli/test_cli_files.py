@@ -185,4 +185,4 @@ def test_a_fitted_propensity_is_read_again_and_weights_as_the_model_itself(files
         weights.append([row[3] for row in rows if row[2:3] == ["snips-global"]])
     assert weights[0] == weights[1] != []
     assert evaluate(files, *scores, "--propensity", "p.csv", "--estimators", "ips") == 2
-    assert "known up to a factor" in capsys.readouterr().err
+    assert "requires calibrated propensities, but these are relative" in capsys.readouterr().err

@@ -116,7 +116,7 @@ CASES = [
     (lambda: power_law(unseen="ignore"), r"unknown value for unseen: 'ignore'"),
     (lambda: power_law(scale=-1), r"scale must be None, 'max' .* or a number > 0; got -1"),
     (lambda: known([0.5, 1, 1]).fit(SPLIT).clip(floor=0), r"floor must be in \(0, 1\], as .*; got 0\.$"),
-    (lambda: by_ips(0), r"smaller than the number of observed positives for 2 users"),
+    (lambda: by_ips(0), r"got less for 2 users"),
     (lambda: by_ips([1, 2]), r"n_relevant must have 3 entries"),
     (lambda: by_ips(-1), r"n_relevant must be finite and >= 0; 3 of 3"),
     # Other ids, splits, labels and ranks than those that a caller may take them for.

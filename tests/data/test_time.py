@@ -44,6 +44,7 @@ def test_a_split_without_time_or_without_later_rows_has_no_leakage_to_print():
     assert Split.from_frames(frame[:1], frame[1:]).leakage is None
 
 
+@pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
 def test_a_split_in_each_users_own_order_warns_prints_and_reports_its_leakage():
     # User 0 ends at time 2, user 1 trains at times 7 and 8: one of two test rows has later training rows.
     log = make_log([0, 1, 2, 7, 8, 9], users=[0, 0, 0, 1, 1, 1])
@@ -61,6 +62,7 @@ def test_a_split_in_each_users_own_order_warns_prints_and_reports_its_leakage():
         split_temporal(log, test_fraction=0.4)
 
 
+@pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
 def test_the_report_says_that_a_random_split_is_random_and_does_not_warn_about_leakage():
     log = make_log([0, 9, 2, 7, 1, 8], users=[0, 0, 1, 1, 2, 2])
     split = split_random(log, test_fraction=0.5, rng=0)

@@ -146,7 +146,7 @@ def test_notes_of_an_estimator_appear_under_their_condition(label, one_each, kno
 
 
 REFUSED = [
-    ("ips", "recall@5", False, "known", PropensityError, "ips needs P on the scale of probabilities"),
+    ("ips", "recall@5", False, "known", PropensityError, "ips requires calibrated propensities"),
     ("ips", "recall@5", True, "absent", InputError, "ips of recall@5 divides by the number of relevant"),
     ("dr", "dcg@5", False, "absent", PropensityError, "dr needs the chance of being shown"),
     (

@@ -56,7 +56,7 @@ def test_users_without_relevant_items_leave_ips_and_every_item_may_be_relevant()
     # Only rank 1 counts: 1/.5 over s_0 = 3 items, all there are; user 1 has 0; user 2 has none and leaves.
     assert evaluate_one(n_relevant=[3, 1, 0])["estimate"] == pytest.approx((2 / 3 + 0) / 2)
     assert evaluate_one(n_relevant=[3, 1, 2])["estimate"] == pytest.approx((2 / 3 + 0 + 0) / 3)
-    with pytest.raises(InputError, match="above the number of items, 3, for 1 users"):
+    with pytest.raises(InputError, match="at most the number of items, 3; got more for 1 user"):
         evaluate_one(n_relevant=[4, 1, 2])
 
 
@@ -137,8 +137,8 @@ def test_a_positive_without_a_propensity_is_excluded_with_its_relevant_item():
     [
         ([2, 1, -1], r"^n_relevant must be finite and >= 0; 1 of 3 entries are not\.$"),
         ([np.inf, np.nan, 0], r"^n_relevant must be finite and >= 0; 2 of 3 entries are not\.$"),
-        ([1, 0, 0], r"^n_relevant is smaller than the number of observed positives for 2 users"),
-        ([1, 1, 0], r"^n_relevant is smaller than the number of observed positives for 1 users"),
+        ([1, 0, 0], r"^n_relevant must be at least the number of observed positives .* got less for 2 users"),
+        ([1, 1, 0], r"^n_relevant must be at least the number of observed positives .* got less for 1 user"),
         ("guessed", "n_relevant"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,6 +33,7 @@ def test_a_hint_names_the_front_door(call, message):
         call()
 
 
+@pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
 def test_the_error_for_a_mapping_or_a_pair_explains_its_parts():
     split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
     evaluation = ipseval.evaluate({"m": np.ones((2, 3))}, split)
@@ -262,6 +265,7 @@ def test_later_training_rows_are_reported_with_the_kind_of_split():
         assert ("; the split is random" in explained) is is_random
 
 
+@pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
 def test_rows_of_many_recommenders_are_shared_by_the_metrics(monkeypatch):
     """Forty rows in all; of one metric at least three, and at most twelve."""
     split = ipseval.Split.from_frames(
@@ -279,3 +283,15 @@ def test_rows_of_many_recommenders_are_shared_by_the_metrics(monkeypatch):
     assert (rows(13, 1), rows(12, 1), rows(11, 4)) == ({12}, {None}, {10})
     monkeypatch.setattr("ipseval.evaluation.report_tables.ALL_ROWS", 8)
     assert rows(4, 3) == {3}
+
+
+@pytest.mark.parametrize(("cutoff", "is_warned"), [(3, False), (4, True)])
+def test_a_cutoff_larger_than_the_catalogue_is_warned_of(cutoff, is_warned):
+    split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        evaluation = ipseval.evaluate({"m": np.eye(2, 3)}, split, metrics=[f"recall@{cutoff}", "atop"])
+    texts = [str(warning.message) for warning in caught]
+    expected = f"recall@{cutoff}: the cutoff exceeds the 3 items of the catalogue, "
+    assert any(text.startswith(expected) for text in texts) is is_warned
+    assert np.isfinite(evaluation.frame["estimate"]).all()

@@ -178,7 +178,7 @@ def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
         (
             {"estimators": ["ips"], "propensity": "scale-free"},
             ipseval.errors.PropensityError,
-            "up to a factor",
+            "requires calibrated propensities",
         ),
         ({"n_pairs": 1, "propensity": "known"}, ipseval.InputError, "for 1 users"),
     ],

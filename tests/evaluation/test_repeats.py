@@ -45,7 +45,7 @@ def test_a_log_keeps_its_repeats_and_counts_each_of_them_in_popularity():
     count = log.data.set_index("what").loc["rows that repeat an earlier pair, kept"]
     assert (count["count"], count["of"]) == (3, 7)
     assert ipseval.data.splits.k_core(log, 2).n_repeats == 3
-    with pytest.raises(InputError, match=r"3 of 7 rows repeat.*or 'keep'"):
+    with pytest.raises(InputError, match=r"3 of 7 rows repeat.*or duplicates='keep'"):
         ipseval.Interactions(log.user, log.item, log.user_ids, log.item_ids)
 
 

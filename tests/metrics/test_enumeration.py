@@ -114,6 +114,7 @@ def test_every_metric_of_the_registry_is_enumerated():
     assert {known_claim.level for known_claim in claims.values()} == {"exactly unbiased"}
 
 
+@pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
 @settings(max_examples=examples(50))
 @given(world=worlds)
 def test_the_expectation_of_ips_over_the_patterns_of_each_user_is_the_truth(world):
@@ -138,6 +139,7 @@ def test_the_expectation_of_ips_over_the_patterns_of_each_user_is_the_truth(worl
         assert expectation == pytest.approx(truth(label, values, sets), abs=1e-12 * scale), label
 
 
+@pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
 @settings(max_examples=examples(20))
 @given(world=worlds.filter(lambda world: sum(map(len, world[1])) <= 3))
 def test_the_expectation_of_ips_over_the_joint_patterns_of_all_users_is_the_truth(world):

@@ -38,7 +38,7 @@ def test_missing_gains_are_refused():
         user_ids=ranked.user_ids,
         item_ids=ranked.item_ids,
     )
-    with pytest.raises(InputError, match="needs graded relevance"):
+    with pytest.raises(InputError, match="requires graded relevance"):
         ipseval.evaluate_ranks({"m": ungraded}, metrics=("dcg(gain=linear)@10",))
 
 

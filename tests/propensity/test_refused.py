@@ -67,7 +67,7 @@ def build_exposure(user, item, positive):
 
 CASES: dict[str, Callable[[], object]] = {
     # The value
-    r"known up to a factor; a held-out propensity needs the scale": lambda: Propensity(
+    r"is relative, but a held-out propensity requires a scale": lambda: Propensity(
         np.array([2.0]), False, "power law", 1
     ).held_out(test_fraction=0.2),
     r"1 of 3 propensities of being in train exceed 1 − ρ = 0.2": lambda: KNOWN.held_out(test_fraction=0.8),
@@ -130,7 +130,7 @@ CASES: dict[str, Callable[[], object]] = {
     r"requires random exposure or .*n\* alone fits.*gamma=0 first, and report": lambda: PowerLawPropensity(
         "fit"
     ),
-    "are read with gamma='fit' only": lambda: PowerLawPropensity(gamma=1, recommendations=LISTS),
+    "are used by gamma='fit' alone": lambda: PowerLawPropensity(gamma=1, recommendations=LISTS),
     "gamma='fit' needs training interactions": lambda: PowerLawPropensity(
         gamma="fit", recommendations=LISTS
     ).fit(popularity=[1, 2]),

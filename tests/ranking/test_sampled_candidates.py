@@ -116,8 +116,8 @@ def test_more_draws_than_candidates_are_refused(options, n_drawable):
     with pytest.raises(InputError) as refused:
         draw(0, [0, 3], n_drawable + 1, replacement=False, **options)
     assert str(refused.value) == (
-        f"user 0 has {n_drawable} other candidates that can be drawn, but {n_drawable + 1} are needed; "
-        "use a smaller n_sampled or replacement=True."
+        f"user 0 has {n_drawable} other candidates that can be drawn, but {n_drawable + 1} are needed. "
+        "Use a smaller number of candidates, or SampledCandidates(…, replacement=True)."
     )
     assert draw(0, [0, 3], n_drawable + 1, **options)[1].shape == (2, n_drawable + 1)  # replacement needs one
 

@@ -250,12 +250,12 @@ def test_the_buffers_follow_max_memory(engine):
 def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
     world = one_positive_each(20, 4000)
     with pytest.raises(
-        InputError, match=r"max_memory is 5,000 bytes; .* needs at least [\d,]+ \(2 threads\)"
+        InputError, match=r"max_memory must be at least [\d,]+ bytes for .* with 2 threads; got 5,000 bytes\."
     ):
         rank_positives(
             random_factors(world), world.split, compute=ComputeOptions(n_threads=2, max_memory=5000)
         )
-    with pytest.raises(InputError, match=r"max_memory is 5,000 bytes"):
+    with pytest.raises(InputError, match=r"max_memory must be at least .* got 5,000 bytes"):
         rank_positives(np.zeros((20, 4000)), world.split, compute=ComputeOptions(max_memory=5000))
 
 
@@ -267,7 +267,9 @@ def test_the_memory_of_one_worker_limits_the_users_of_a_block(block_size, expect
         resources.users_per_block(100, n_users_wanted=40, n_workers=2, description="m", fixed_bytes=100)
         == expected
     )
-    with pytest.raises(InputError, match=r"max_memory is 2,000 bytes; m needs at least 2,002 \(2 threads\)"):
+    with pytest.raises(
+        InputError, match=r"max_memory must be at least 2,002 bytes for m with 2 threads; got 2,000 bytes"
+    ):
         resources.users_per_block(901, n_users_wanted=40, n_workers=2, description="m", fixed_bytes=100)
 
 

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 import numpy as np
+import pytest
 
 from ipseval.cli import main
 from ipseval.evaluation import evaluate_ranks
@@ -40,6 +41,7 @@ def test_a_gate_never_passes_on_a_damaged_baseline(baseline, tmp_path, capsys):
     assert "not shown" not in printed
 
 
+@pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
 def test_the_hash_of_the_data_covers_users_items_and_numbers_of_candidates():
     def ranks(user: str = "a", item: int = 7, n_candidates: int = 9) -> RankedPositives:
         ids = {"user_ids": np.array([user, "b"], dtype=object), "item_ids": np.array([item, 8])}

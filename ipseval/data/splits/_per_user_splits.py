@@ -203,7 +203,8 @@ def split_leave_one_out(
     if not has_enough.any():
         raise InputError(
             f"leave-one-out with {n_validation} validation pairs needs a user with {n_left_out + 1} "
-            f"interactions; the longest has {int(interactions.activity.max())}. Lower n_validation."
+            f"interactions; the longest has {int(interactions.activity.max())}.",
+            advice="Lower {n_validation}",
         )
     n_test = has_enough.astype(np.int64)
     sizes = _PartSizes(
@@ -215,7 +216,7 @@ def split_leave_one_out(
         split = _split_in_order(_order_randomly(interactions, rng), sizes, sizes.description, seen)
         return replace(split, is_random=True)
     if rng is not None:
-        raise InputError("rng has no effect with order='temporal'; leave it out.")
+        raise InputError("has no effect in temporal order. Leave it out.", argument="rng")
     latest_first = _order_latest_first(interactions, "leave-one-out in temporal order")
     return _split_in_order(latest_first, sizes, sizes.description, seen)
 
@@ -249,7 +250,8 @@ class _PartSizes:
             max_activity = int(log.activity.max())
             raise InputError(
                 f"no user has enough interactions to give {test_fraction:.0%} of them to test (at most "
-                f"{max_activity} per user); use a larger test_fraction or leave-one-out."
+                f"{max_activity} per user).",
+                advice="Use a larger {test_fraction}, or leave-one-out",
             )
         if not validation_fraction:
             return cls(n_test, None, f"{test_fraction:g} test")

@@ -226,6 +226,7 @@ def test_rows_below_a_threshold_leave_their_items_in_the_universe():
     ]
 
 
+@pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
 def test_without_a_threshold_the_counts_include_low_values():
     frame = pd.DataFrame({"user": [1, 2, 3], "item": [1, 1, 2], "stars": [5.0, np.nan, 1.5]})
     description = "rows with a value from 1.5 to 5; low ones count as well, as there is no threshold"

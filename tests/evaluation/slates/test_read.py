@@ -48,6 +48,7 @@ def test_impressions_in_the_layout_of_mind(tmp_path):
     pd.testing.assert_frame_equal(read_mind(tmp_path / "behaviors.tsv.gz"), frame)
 
 
+@pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
 @pytest.mark.filterwarnings("ignore:every list of")
 def test_runs_and_judgements_in_the_layouts_of_trec_and_ms_marco(tmp_path):
     for name, text in (("qrels", QRELS), ("bm25", RUN), ("marco", MARCO)):
