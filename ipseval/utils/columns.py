@@ -78,7 +78,7 @@ def to_pandas_series(column: Any) -> pd.Series:
         try:
             series: pd.Series = arrow.to_pandas()
             return series
-        except ValueError:  # the dictionary repeats a text
+        except (TypeError, ValueError):  # unsigned codes in PyArrow 17, or a dictionary that repeats a text
             arrow = arrow.cast(arrow.type.value_type)
     return pd.Series(arrow, dtype=pd.ArrowDtype(arrow.type))
 
