@@ -308,10 +308,8 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     assert rows.loc["some", "estimate"] > 0
     assert rows.loc["many", "note"] == ""
     assert "suppressed" in repr(segments)
-    lead, gaps = (
-        segments.differences().set_index("group"),
-        segments.gaps().set_index(["group", "reference"]).sort_index(),
-    )
+    lead = segments.differences().set_index("group")
+    gaps = segments.gaps().set_index(["group", "reference"]).sort_index()
     columns = ["difference", "std_error", "ci_low", "p_value"]
     assert lead[columns].isna().all(axis=1).to_dict() == {"few": True, "many": False, "some": False}
     assert lead["note"]["few"] == "suppressed: 4 effective users, fewer than 30"
