@@ -196,7 +196,7 @@ def docs(session: nox.Session) -> None:
     """Build the site, with its checks of spelling, links and anchors."""
     session.install("-e", ".[docs]")
     session.run("codespell", "docs", *(path.name for path in ROOT.glob("*.md")), "data/README.md")
-    session.run("python", "-m", "documentation")
+    session.run("python", "tools/build_site.py")
 
 
 @nox.session(python=NEWEST)
@@ -280,7 +280,7 @@ def wheel(session: nox.Session) -> None:
 
 def outside(folder: Path) -> None:
     """Copy what the tests read, and not the package: they have to find the installed one."""
-    folders = "tests docs notebooks data reproductions documentation benchmarks paper"
+    folders = "tests docs notebooks data reproductions tools benchmarks paper"
     for name in folders.split():
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in (

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from documentation import reports
-from documentation.reports import DOCS, KINDS
+from reproductions import gallery
+from reproductions.gallery import DOCS, KINDS
 from tests.conftest import shared_data
 from tests.inside.evaluation import PLOT_KINDS as DRAWN
 
@@ -31,7 +31,7 @@ def test_the_example_pages_load_nothing_and_hold_no_data():
 
 @pytest.fixture(name="made", scope="module")
 def evaluation_of_movielens():
-    return reports.movielens(shared_data("ml-100k").parent)
+    return gallery.movielens(shared_data("ml-100k").parent)
 
 
 def test_the_page_of_movielens_is_what_the_command_makes(made):

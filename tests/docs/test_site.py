@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from documentation import commands
-from documentation.links import faults
-from documentation.screenshots import PAGES, browser
-from documentation.stage import stage, to_page
+from tests.docs import command_line
+from tests.docs.links import find_problems
+from tests.docs.screenshots import PAGES, find_browser, take_screenshots
+from tools.build_site import build_site, convert_notebook, stage_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 ZENSICAL = pytest.mark.skipif(
@@ -25,28 +25,30 @@ ZENSICAL = pytest.mark.skipif(
 
 
 def test_the_page_of_the_command_line_is_what_the_parser_says():
-    assert commands.PAGE.read_text("utf-8") == commands.page(), "run: python -m documentation --write"
+    assert command_line.PAGE.read_text("utf-8") == command_line.format_page(), f"run: {command_line.COMMAND}"
 
 
-@pytest.mark.parametrize("name", commands.parsers())
+@pytest.mark.parametrize("name", command_line.list_parsers())
 def test_the_help_of_a_command_is_the_golden_one(name: str):
-    golden = (commands.HELP / f"{name or 'ipseval'}.txt").read_text("utf-8")
+    golden = (command_line.HELP / f"{name or 'ipseval'}.txt").read_text("utf-8")
     # Where lines break, and whether the value stands behind each name of an option, differs between versions.
     found, expected = (
         re.sub(r"(--?[\w-]+) [^,\n]*(?=, -)", r"\1", text).split()
-        for text in (commands.help_text(commands.parsers()[name]), golden)
+        for text in (command_line.format_help(command_line.list_parsers()[name]), golden)
     )
-    assert found == expected, "run: python -m documentation --write"
+    assert found == expected, f"run: {command_line.COMMAND}"
 
 
-@pytest.mark.parametrize("name", [name for name in commands.parsers() if name])
+@pytest.mark.parametrize("name", [name for name in command_line.list_parsers() if name])
 def test_the_help_of_a_command_fits_a_screen_and_names_the_rest(name: str, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     with pytest.raises(SystemExit):
-        commands.parsers()[""].parse_args([name, "--help"])
+        command_line.list_parsers()[""].parse_args([name, "--help"])
     printed = capsys.readouterr().out
     assert printed.count("\n") <= 40
-    assert ("--help-all" in printed) == (commands.help_text(commands.parsers()[name]).count("\n") > 40)
+    assert ("--help-all" in printed) == (
+        command_line.format_help(command_line.list_parsers()[name]).count("\n") > 40
+    )
 
 
 def test_a_notebook_becomes_a_page_with_code_outputs_and_pictures(tmp_path):
@@ -61,17 +63,17 @@ def test_a_notebook_becomes_a_page_with_code_outputs_and_pictures(tmp_path):
         {"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": outputs},
     ]
     (tmp_path / "01-a.ipynb").write_text(json.dumps({"cells": cells}))
-    page = to_page(tmp_path / "01-a.ipynb").read_text()
+    page = convert_notebook(tmp_path / "01-a.ipynb").read_text()
     assert page == (
         "# 1 · Title, [more](../a.md)\n\n```python\nx = 1\nx\n```\n\n```text\nprinted\n```\n\n"
         '<div class="output">\n<table>\n<tr><td>1</td></tr></table>\n</div>\n\n'
-        "![a picture of what the cell above draws](01-a-1.png)\n"
+        "![Picture drawn by the code above](01-a-1.png)\n"
     )
     assert (tmp_path / "01-a-1.png").read_bytes() == b"hello"
 
 
 def test_staged_pages_link_to_pages_made_from_notebooks(tmp_path):
-    configuration = stage(tmp_path).read_text("utf-8")
+    configuration = stage_pages(tmp_path).read_text("utf-8")
     assert ".ipynb" not in configuration
     assert "notebooks/01-first-evaluation.md" in configuration
     index = (tmp_path / "docs/index.md").read_text("utf-8")
@@ -87,7 +89,7 @@ def test_dead_links_anchors_and_loads_from_elsewhere_are_found(tmp_path):
         '<img src="p.png"><link rel="canonical" href="https://example.org/">'
     )
     (tmp_path / "sub/b.html").write_text('<p id="here"><a href="../index.html">up</a>')
-    assert faults(tmp_path) == [
+    assert find_problems(tmp_path) == [
         "index.html: loads https://example.org/x.js",
         "index.html: sub/b.html#gone has no such anchor",
         "index.html: none.html is not there",
@@ -112,15 +114,15 @@ def test_the_ten_pages_of_the_screenshots_are_pages():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    from documentation.build import build
-
-    return build(tmp_path_factory.mktemp("site") / "site")
+    folder = tmp_path_factory.mktemp("site") / "site"
+    build_site(folder)
+    return folder
 
 
 @ZENSICAL
 @pytest.mark.slow
 def test_the_site_builds_without_dead_links_and_loads_nothing_from_elsewhere(site):
-    assert faults(site) == []
+    assert find_problems(site) == []
     pages = list(site.rglob("*.html"))
     assert len(pages) > 50
     assert not [page for page in pages if "unpkg.com" in page.read_text("utf-8")]
@@ -129,7 +131,7 @@ def test_the_site_builds_without_dead_links_and_loads_nothing_from_elsewhere(sit
 
 @ZENSICAL
 @pytest.mark.slow
-@pytest.mark.skipif(browser() is None, reason="no Chromium here; install the package chromium")
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium here; install the package chromium")
 def test_the_search_finds_a_word_in_a_site_that_is_opened_from_a_folder(site, tmp_path):
     script = """<script>addEventListener("load", () => setTimeout(() => {
         document.querySelector(".md-search__button").click();
@@ -141,7 +143,7 @@ def test_the_search_finds_a_word_in_a_site_that_is_opened_from_a_folder(site, tm
     page = site / "search-test.html"
     page.write_text((site / "index.html").read_text("utf-8").replace("</body>", script), "utf-8")
     command = [
-        str(browser()),
+        str(find_browser()),
         "--headless=new",
         "--no-sandbox",
         "--disable-gpu",
@@ -155,10 +157,8 @@ def test_the_search_finds_a_word_in_a_site_that_is_opened_from_a_folder(site, tm
 
 @ZENSICAL
 @pytest.mark.slow
-@pytest.mark.skipif(browser() is None, reason="no Chromium here; install the package chromium")
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium here; install the package chromium")
 def test_screenshots_of_the_main_pages_are_made_at_both_widths(site, tmp_path):
-    from documentation.screenshots import take
-
-    made = take(site, tmp_path, PAGES[:1])
-    assert [path.name for path in made] == ["index-1280.png", "index-400.png"]
-    assert all(path.stat().st_size > 20_000 for path in made)
+    pictures = take_screenshots(site, tmp_path, PAGES[:1])
+    assert [path.name for path in pictures] == ["index-1280.png", "index-400.png"]
+    assert all(path.stat().st_size > 20_000 for path in pictures)

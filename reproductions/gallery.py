@@ -1,6 +1,6 @@
 """The gallery of pictures and the example pages of the documentation, from real logs, in one command.
 
-    python -m documentation.reports --data FOLDER [--impressions FOLDER]
+    python -m reproductions.gallery --data FOLDER [--impressions FOLDER]
 
 FOLDER holds the public data sets (see data/README.md), the other one impressions.parquet, recs_v1.parquet and
 recs_v2.parquet. Writes docs/reports/*.html, docs/images/gallery/*.svg and
@@ -14,9 +14,9 @@ import warnings
 from pathlib import Path
 
 import ipseval
-from documentation.stage import ROOT
 from ipseval.ranking import baselines
 
+ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 MODELS = {
     "EASE": baselines.ease,
@@ -43,7 +43,7 @@ The [page](../reports/movielens.html) of the same evaluation shows the same with
 
 Other pages: [Coat](../reports/coat.html), and [two versions of a
 recommender](../reports/two-versions.html) from simulated impressions.
-`python -m documentation.reports` makes this page, its pictures and the reports.
+`python -m reproductions.gallery` makes this page, its pictures and the reports.
 """
 
 

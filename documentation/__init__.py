@@ -1,1 +1,0 @@
-"""The documentation site: what `python -m documentation` builds from docs/, notebooks/ and mkdocs.yml."""
