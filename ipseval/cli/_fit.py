@@ -71,7 +71,7 @@ def _fit_propensity_by_options(options: argparse.Namespace) -> FitReport:
         impressions = log
     model = build_propensity(options, positives, impressions)
     if model is None:
-        raise InputError("fit propensity requires --gamma, --eta or --propensity.")
+        raise InputError("fit propensity requires --gamma or --propensity.")
     propensity = model.fit(positives)
     if propensity.item is None:
         raise InputError(

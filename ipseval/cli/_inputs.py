@@ -218,11 +218,11 @@ def build_propensity(
     """Return the propensity model that the options name, or None; random exposure gets the ids of `log`."""
     from ipseval.propensity import PowerLawPropensity
 
-    is_power_law = options.gamma is not None or options.eta is not None
+    is_power_law = options.gamma is not None
     power_law_options = (options.scale, options.unseen, options.recommendations)
     if not is_power_law and any(option is not None for option in power_law_options):
         raise InputError(
-            "--scale, --unseen and --recommendations belong to a power law; give --gamma or --eta with them."
+            "--scale, --unseen and --recommendations belong to a power law; give --gamma with them."
         )
     reads_exposure = options.gamma == "fit" or options.scale == "calibrated"
     if options.random_exposure is not None and not reads_exposure:
@@ -240,7 +240,6 @@ def build_propensity(
         recommendations = load_table(options.recommendations)
     return PowerLawPropensity(
         gamma=options.gamma,
-        eta=options.eta,
         scale=options.scale,
         unseen=options.unseen or "drop",
         recommendations=recommendations,

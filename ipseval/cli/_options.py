@@ -212,7 +212,6 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="γ of the power law P ∝ n*^((γ+1)/2); 'fit' requires --recommendations or --random-exposure",
     )
-    exponent.add_argument("--eta", type=float, metavar="X", help="exponent of the power law, (γ+1)/2")
     exponent.add_argument(
         "--propensity",
         metavar="LABEL|FILE",

@@ -91,7 +91,7 @@ CASES = {
     ),
     "scale beside a label": (
         ["--model", "als={files}/als.npy", "--propensity", "power-law:gamma=0", "--scale", "max"],
-        "--scale, --unseen and --recommendations belong to a power law; give --gamma or --eta with them",
+        "--scale, --unseen and --recommendations belong to a power law; give --gamma with them",
     ),
 }
 

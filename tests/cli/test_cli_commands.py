@@ -204,7 +204,7 @@ FAILURE = {
     "one part": (["evaluate", "--train", "log.csv"], "give a LOG to split, or --train and --test"),
     "split": (["split", "log.csv", "--out", "log.csv"], "--out must be a folder"),
     "split of repeats": (["split", "twice.csv", "--out", "parts"], "Pass --duplicates drop"),
-    "fit": (["fit", "propensity", "log.csv"], "fit propensity requires --gamma, --eta or --propensity"),
+    "fit": (["fit", "propensity", "log.csv"], "fit propensity requires --gamma or --propensity"),
     "fit gamma from a log": (["fit", "propensity", "log.csv", "--gamma", "fit"], "--recommendations"),
     "fit examination": (["fit", "examination", "log.csv"], "Name the column of clicks by --clicked"),
     "impressions": (["evaluate", "log.csv", "--propensity", "impressions"], "needs impressions"),

@@ -206,8 +206,9 @@ def test_propensities_of_a_table_are_of_items_or_of_pairs_and_probabilities_unle
         found[name] = build_propensity(asked("evaluate", "log.csv", "--propensity", f"{name}.csv"), split)
     assert [found[name].is_probability for name in tables] == [True, False, True]
     assert [found[name].pair is None for name in tables] == [True, True, False]
-    eta = build_propensity(asked("evaluate", "log.csv", "--eta", "0.4"), split)
-    assert (eta.eta, eta.unseen) == (0.4, "drop")
+    power_law = build_propensity(asked("evaluate", "log.csv", "--gamma", "-0.2"), split)
+    assert power_law.gamma == -0.2
+    assert power_law.unseen == "drop"
     assert build_propensity(asked("evaluate", "log.csv"), split) is None
 
 
