@@ -31,9 +31,9 @@ KINDS = {
     "differences": "How far each one is behind the highest, on the same users.",
     "sensitivity": "Does the order hold for other γ? Vertical lines are γ at which two swap.",
     "weights": "How many positives the weights leave: the effective sample size.",
-    "popularity": "Which items carry the estimates, before and after weighting.",
+    "popularity": "Which popularity groups determine the estimates, before and after weighting.",
     "segments": "For which items is it good? Intervals hold for all groups at once.",
-    "decomposition": "Why weighted and plain values differ, group by group.",
+    "decomposition": "Why weighted and unweighted values differ, by popularity group.",
 }
 OPENING = """# Gallery
 
