@@ -10,6 +10,7 @@ a page in docs/, which a command of `reproductions` fills in.
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import shutil
 import subprocess
@@ -26,9 +27,16 @@ Table = dict[str, list[str]]
 
 
 def table(page: str, name: str) -> Table:
-    """Return a marked table of a page: the first cell of each row -> the others; "" -> the heading."""
+    """Return a table of a page: the first cell of each row -> the others; "" -> the heading.
+
+    The page contains the table between marks, or links to the CSV file of the table.
+    """
     text = (DOCS / page).read_text("utf-8")
     found = re.search(rf"<!-- {re.escape(name)} -->\n(.*?)<!-- /{re.escape(name)} -->", text, re.DOTALL)
+    if f"(tables/{name}.csv)" in text:
+        with (DOCS / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
+            csv_rows = list(csv.reader(lines))
+        return {"": csv_rows[0][1:]} | {row[0]: row[1:] for row in csv_rows[1:]}
     if not found:
         raise SystemExit(f"{page} has no table {name}")
     rows = [

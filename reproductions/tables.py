@@ -14,10 +14,13 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
+
 import ipseval
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reproductions.md"
+EMPHASIS = re.compile(r"\*+([^*]+)\*+")
 
 
 def data_folder() -> Path:
@@ -32,22 +35,75 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def write_tables(tables: Mapping[str, str], page: Path = PAGE) -> None:
-    """Put each table between `<!-- name -->` and `<!-- /name -->` on the page, and record what made it."""
+    """Put each table where the page has a place for it, and record the commit and the versions that made it.
+
+    The place is between `<!-- name -->` and `<!-- /name -->`. If the page links to `tables/name.csv` instead,
+    the table is written to that file.
+    """
     text = page.read_text("utf-8")
     if "<!-- made -->" in text and "made" not in tables:
         tables = {**tables, "made": record(text, dict.fromkeys(tables, (commit(), versions())))}
     for name, table in tables.items():
+        if f"(tables/{name}.csv)" in text:
+            write_csv(table, page.parent / "tables" / f"{name}.csv")
+            continue
         place = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.S)
         if not place.search(text):
             raise SystemExit(
-                f"{page.name} has no place for {name!r}: add <!-- {name} --> and <!-- /{name} -->."
+                f"{page.name} has no place for {name!r}: add <!-- {name} --> and <!-- /{name} -->, "
+                f"or a link to tables/{name}.csv."
             )
         text = place.sub(lambda m, t=table: f"{m[1]}{t}\n{m[2]}", text)
     page.write_text(text, "utf-8")
 
 
+def write_csv(text: str, path: Path) -> None:
+    """Write the Markdown tables of a text as one CSV file.
+
+    With several tables, the column "table" holds the first cell of the header of each, and the file has the
+    columns of all. Text between tables is not written.
+    """
+    frames = {
+        header[0]: pd.DataFrame(rows, columns=name_columns(header)) for header, rows in parse_tables(text)
+    }
+    if len(frames) == 1:
+        (frame,) = frames.values()
+    else:
+        parts = [frame.rename(columns={title: "name"}).assign(table=title) for title, frame in frames.items()]
+        frame = pd.concat(parts, ignore_index=True)
+        frame.insert(0, "table", frame.pop("table"))
+    path.parent.mkdir(exist_ok=True)
+    frame.to_csv(path, index=False, lineterminator="\n")
+
+
+def name_columns(header: Sequence[str]) -> list[str]:
+    """Return the header of a table with names for its empty columns."""
+    names = []
+    for number, name in enumerate(header):
+        default = "name" if number == 0 else f"column {number + 1}"
+        names.append(name or default)
+    return names
+
+
+def parse_tables(text: str) -> list[tuple[list[str], list[list[str]]]]:
+    """Return the header and the rows of each Markdown table of a text, without bold and italic type."""
+    tables: list[tuple[list[str], list[list[str]]]] = []
+    is_in_table = False
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            is_in_table = False
+            continue
+        cells = [EMPHASIS.sub(r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])]
+        if not is_in_table:
+            tables.append((cells, []))
+            is_in_table = True
+        elif not set(line) <= set("|-: "):
+            tables[-1][1].append(cells)
+    return tables
+
+
 def record(text: str, new: Mapping[str, tuple[str, str]]) -> str:
-    """Return which commit and versions made which tables, with these in place of what it said."""
+    """Return a table of the commits and versions that made the tables; `new` replaces former entries."""
     found: dict[str, tuple[str, str]] = {}
     old = re.search(r"<!-- made -->\n(.*?)<!-- /made -->", text, re.S)
     for line in (old[1] if old else "").splitlines()[2:]:
