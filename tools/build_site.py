@@ -3,8 +3,9 @@
     python tools/build_site.py                     the site, into site/
     python tools/build_site.py --serve             the same, then on http://localhost:8000
 
-Zensical does not show notebooks, so they become Markdown pages first. Its search loads a small script from
-another server when pages are opened from a folder, so the site gets a copy. Needs `pip install -e ".[docs]"`.
+Zensical does not show notebooks, so they become Markdown pages first. Formulae become MathML. Its search loads a
+small script from another server when pages are opened from a folder, so the site gets a copy.
+Needs `pip install -e ".[docs]"`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK_LINK = re.compile(r"(\]\([^)\s]*?)\.ipynb(#[^)\s]*)?\)")
+CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+DISPLAYED_FORMULA = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
+INLINE_FORMULA = re.compile(r"\$([^$\n]+)\$")
 SEARCH_SCRIPT_ADDRESS = "https://unpkg.com/iframe-worker/shim"
 SEARCH_SCRIPT = Path(__file__).with_name("iframe-worker.js")
 
@@ -51,8 +55,8 @@ def stage_pages(folder: Path) -> Path:
         convert_notebook(notebook)
         notebook.unlink()
     for page in docs.rglob("*.md"):
-        text = page.read_text("utf-8")
-        page.write_text(NOTEBOOK_LINK.sub(r"\1.md\2)", text), "utf-8")
+        text = NOTEBOOK_LINK.sub(r"\1.md\2)", page.read_text("utf-8"))
+        page.write_text(typeset_formulae(text), "utf-8")
 
     configuration = (ROOT / "mkdocs.yml").read_text("utf-8").replace(".ipynb", ".md")
     # The docstrings of the reference come from the package in this folder.
@@ -60,6 +64,22 @@ def stage_pages(folder: Path) -> Path:
     target = folder / "mkdocs.yml"
     target.write_text(configuration, "utf-8")
     return target
+
+
+def typeset_formulae(text: str) -> str:
+    """Return a page with its formulae between dollar signs as MathML, which browsers show without a script."""
+    parts = CODE.split(text)
+    for number in range(0, len(parts), 2):  # the other parts are code
+        part = DISPLAYED_FORMULA.sub(lambda match: convert_formula(match[1], "block"), parts[number])
+        parts[number] = INLINE_FORMULA.sub(lambda match: convert_formula(match[1], "inline"), part)
+    return "".join(parts)
+
+
+def convert_formula(latex: str, display: str) -> str:
+    """Return a formula as MathML; `display` is "block" or "inline"."""
+    from latex2mathml.converter import convert
+
+    return convert(latex, display=display)
 
 
 def convert_notebook(path: Path) -> Path:

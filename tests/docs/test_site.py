@@ -15,7 +15,7 @@ import pytest
 from tests.docs import command_line
 from tests.docs.links import find_problems
 from tests.docs.screenshots import PAGES, find_browser, take_screenshots
-from tools.build_site import build_site, convert_notebook, stage_pages
+from tools.build_site import build_site, convert_notebook, stage_pages, typeset_formulae
 
 ROOT = Path(__file__).resolve().parents[2]
 ZENSICAL = pytest.mark.skipif(
@@ -79,6 +79,18 @@ def test_staged_pages_link_to_pages_made_from_notebooks(tmp_path):
     index = (tmp_path / "docs/index.md").read_text("utf-8")
     assert "](notebooks/01-first-evaluation.md)" in index
     assert (tmp_path / "docs/notebooks/01-first-evaluation.md").exists()
+
+
+def test_formulae_between_dollar_signs_become_mathml_and_code_stays():
+    pytest.importorskip("latex2mathml", reason="latex2mathml is not installed: pip install -e '.[docs]'")
+    page = typeset_formulae("$x_i$ and `$x$`\n\n$$\\frac{1}{n}$$\n\n```sh\necho $HOME $USER\n```\n")
+    inline, _, rest = page.partition(" and `$x$`")
+    assert inline.startswith("<math")
+    assert 'display="inline"' in inline
+    assert "<msub>" in inline
+    assert "<mfrac>" in rest
+    assert 'display="block"' in rest
+    assert rest.endswith("```sh\necho $HOME $USER\n```\n")
 
 
 def test_dead_links_anchors_and_loads_from_elsewhere_are_found(tmp_path):
