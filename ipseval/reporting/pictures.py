@@ -127,7 +127,8 @@ def _list_bands(frame: pd.DataFrame) -> list[tuple[float, float]]:
 def _list_hints(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return the tooltip of each γ: the estimates of all recommenders, the highest first."""
     hints = []
-    for gamma, rows in frame.groupby("gamma"):
+    for gamma in sorted(frame["gamma"].unique()):
+        rows = frame[frame["gamma"] == gamma]
         lines = [f"γ = {format_tick(gamma)}"]
         values = dict(zip(rows["model"], rows["estimate"], strict=True))
         for model in sorted(values, key=lambda model: _rank_descending(values[model])):

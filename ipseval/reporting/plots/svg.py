@@ -103,7 +103,9 @@ def _prepare_figure(ax: Axes) -> Figure:
 def _move_legend_below(figure: Figure, ax: Axes) -> None:
     """Put the legend below the axes, in as many columns as fit, and make the figure as much higher."""
     handles, labels = ax.get_legend_handles_labels()
-    ax.get_legend().remove()
+    old_legend = ax.get_legend()
+    if old_legend is not None:
+        old_legend.remove()
     entry_width = max(map(len, labels)) + KEY_WIDTH
     n_columns = max(1, min(len(labels), LEGEND_WIDTH // entry_width))
     n_lines = math.ceil(len(labels) / n_columns)
@@ -237,11 +239,11 @@ def _choose_class(colour: str) -> str | None:
 
 
 def _shorten_path(path: str) -> str:
-    """Return a path with rounded numbers, and without spaces around its commands.
+    r"""Return a path with rounded numbers, and without spaces around its commands.
 
     Examples
     --------
-    >>> _shorten_path("M 53.050312 39.326215 \\nL 74.0 -0.04 \\nz\\n")
+    >>> _shorten_path("M 53.050312 39.326215 \nL 74.0 -0.04 \nz\n")
     'M53.1 39.3L74 0z'
     """
     return _SPACE_AT_COMMAND.sub(r"\1", _round_numbers(path)).strip()
