@@ -24,7 +24,7 @@ import pytest
 
 import ipseval
 from ipseval.estimators import ESTIMATORS
-from tests.sources import PACKAGE, modules, nodes
+from tests.sources import PACKAGE, modules, texts
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -294,18 +294,6 @@ TAG = re.compile(
     r"(?<!P)(?<!')<(svg|g|path|rect|circle|line|text|html|head|body|div|p|span|table|thead|tbody|tr|th|td|ul|li|h[1-6]"
     r"|b|i|a|s|code|pre|style|script|details|summary|figure|section|nav|dl|dt|dd)(\s[^<]*)?>|</|/>"
 )
-
-
-def texts(tree: ast.Module) -> list[str]:
-    """Return the texts of a module, docstrings left aside."""
-    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    bodies = [node.body for node in nodes(tree) if isinstance(node, owners) and node.body]
-    words = {id(body[0].value) for body in bodies if isinstance(body[0], ast.Expr)}
-    return [
-        node.value
-        for node in nodes(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in words
-    ]
 
 
 def test_html_and_svg_are_written_by_templates_alone():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from tests.extras import require_program
 from tests.golden.writers import REPORTS
 from tests.inside.reporting import escape_controls, escape_latex, to_latex
 from tests.reporting.test_report_names import NAMES
-from tests.sources import modules
+from tests.sources import modules, texts
 from tests.worlds import random_split
 
 # pdflatex has no glyphs for these scripts without further packages; xelatex has.
@@ -88,9 +87,8 @@ def test_every_result_compiles_in_one_document(evaluation, tmp_path):
 def test_every_character_that_the_library_writes_compiles(tmp_path):
     written = set()
     for tree in modules().values():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                written.update(re.findall(".[\u0300-\u036f]|[^\x00-\x7f\u0300-\u036f]", node.value))
+        for text in texts(tree):
+            written.update(re.findall(".[\u0300-\u036f]|[^\x00-\x7f\u0300-\u036f]", text))
     written = sorted(text for text in written if escape_controls(text) == text)
     assert len(written) > 20
     log = compiled("\\par\n".join(map(escape_latex, written)), tmp_path)
