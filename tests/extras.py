@@ -8,7 +8,9 @@ names the number of tests that have to pass without extras.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
 import tomllib
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -38,6 +40,18 @@ def optional() -> set[str]:
 
 
 OPTIONAL = optional()
+
+
+def require_program(names: tuple[str, ...], package: str) -> str:
+    """Return the path of a program of the system; without it a test skips, and fails where CI=true."""
+    for name in names:
+        path = shutil.which(name)
+        if path is not None:
+            return path
+    reason = f"no {' or '.join(names)} here; install the package {package}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

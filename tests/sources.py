@@ -21,3 +21,15 @@ def modules() -> dict[Path, ast.Module]:
 def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
     """Return everything in a module."""
     return tuple(ast.walk(tree))
+
+
+def texts(tree: ast.Module) -> list[str]:
+    """Return the texts of a module, docstrings left aside."""
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node.body for node in nodes(tree) if isinstance(node, owners) and node.body]
+    words = {id(body[0].value) for body in bodies if isinstance(body[0], ast.Expr)}
+    return [
+        node.value
+        for node in nodes(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in words
+    ]

@@ -24,7 +24,7 @@ import pytest
 
 import ipseval
 from ipseval.estimators import ESTIMATORS
-from tests.sources import PACKAGE, modules, nodes
+from tests.sources import PACKAGE, modules, texts
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,6 +48,7 @@ THIRD_PARTY = {
     "data.reading": {"narwhals"},
     "data.reading._source": {"pyarrow"},
     "reporting": {"pandas"},
+    "reporting._html": {"jinja2"},
     "reporting.plots": {"matplotlib"},
     "propensity": {"scipy", "statsmodels", "pandas", "narwhals"},
     "ranking._scorers": {"pandas"},
@@ -72,7 +73,7 @@ THIRD_PARTY = {
     "distributed._spark": {"pyspark", "pyarrow"},
     "testing": {"pandas", "scipy"},
     "pytest_plugin": {"pytest"},
-    "cli": {"pandas", "matplotlib"},
+    "cli": {"pandas"},
 }
 
 OPTIONAL = [
@@ -287,20 +288,41 @@ def test_the_rules_refuse_what_they_should_refuse():
     assert allowed("ranking._parquet") == {"numpy", "lazy_loader", "pandas", "pyarrow"}
 
 
+# A tag of HTML or SVG, or the beginning or end of one whose name is inserted; a group of a pattern and the word
+# '<path>' are none.
+TAG = re.compile(
+    r"(?<!P)(?<!')<(svg|g|path|rect|circle|line|text|html|head|body|div|p|span|table|thead|tbody|tr|th|td|ul|li|h[1-6]"
+    r"|b|i|a|s|code|pre|style|script|details|summary|figure|section|nav|dl|dt|dd)(\s[^<]*)?>|</|/>"
+)
+
+
+def test_html_and_svg_are_written_by_templates_alone():
+    planted = '''"<p>"\nx = f"{a}<tr class='s'>"\ny = "a < b > c, <FILE>", f"</{a}>"'''
+    assert [text for text in texts(ast.parse(planted)) if TAG.search(text)] == ["<tr class='s'>", "</"]
+    found = {
+        module: tags
+        for module, path in own_modules().items()
+        if (tags := [text[:60] for text in texts(modules()[path]) if TAG.search(text)])
+    }
+    assert not found, f"write it in ipseval/reporting/templates: {found}"
+
+
+def test_templates_insert_nothing_unescaped_but_what_the_library_wrote():
+    folder = PACKAGE / "reporting" / "templates"
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["page.css", "page.html.jinja", "page.js", "parts.html.jinja"]
+    unescaped = []
+    for name in names:
+        unescaped += re.findall(r"[\w.]+\|safe", (folder / name).read_text("utf-8"))
+    assert sorted(unescaped) == ["script|safe", "style|safe", "view.svg|safe"]
+
+
 LABEL = re.compile(rf"\b({'|'.join(ESTIMATORS)})\b", re.IGNORECASE)
 
 
 def estimator_labels(tree: ast.Module) -> list[str]:
     """Return the texts of a module that are labels of estimators, docstrings left aside."""
-    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    bodies = [node.body for node in nodes(tree) if isinstance(node, owners) and node.body]
-    words = {id(body[0].value) for body in bodies if isinstance(body[0], ast.Expr)}
-    return [
-        node.value
-        for node in nodes(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in words
-        if node.value.lower().partition("(")[0] in ESTIMATORS
-    ]
+    return [text for text in texts(tree) if text.lower().partition("(")[0] in ESTIMATORS]
 
 
 def test_no_module_outside_estimators_knows_an_estimator_by_its_label():

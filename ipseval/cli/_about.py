@@ -15,12 +15,22 @@ from ipseval.cli._options import Command
 from ipseval.cli._output import print_text
 from ipseval.utils.compute import available_cores
 
-DEPENDENCIES = ("numpy", "scipy", "statsmodels", "pandas", "lazy-loader", "narwhals", "threadpoolctl", "tqdm")
+DEPENDENCIES = (
+    "numpy",
+    "scipy",
+    "statsmodels",
+    "pandas",
+    "jinja2",
+    "lazy-loader",
+    "narwhals",
+    "threadpoolctl",
+    "tqdm",
+)
 # Extra -> module that is searched, distribution, and purpose.
 EXTRAS = {
     "fast": ("numba", "numba", "ranks large logs about twice as fast"),
     "parquet": ("pyarrow", "pyarrow", "reads and writes Parquet"),
-    "plot": ("matplotlib", "matplotlib", "draws pictures as PNG and PDF"),
+    "plot": ("matplotlib", "matplotlib", "draws plots, and the pictures of HTML reports"),
     "dask": ("dask", "dask", "evaluates on a cluster"),
     "duckdb": ("duckdb", "duckdb", "reads DuckDB relations, and files larger than memory"),
     "spark": ("pyspark", "pyspark", "evaluates on Spark"),

@@ -22,8 +22,7 @@ from ipseval.estimators.labels import (
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.ranking import baselines
 from ipseval.reporting import Tables
-from ipseval.reporting.drawing import format_svg_file
-from ipseval.reporting.pictures import draw_scatter
+from ipseval.reporting.pictures import build_bias_picture, write_bias_file
 from ipseval.reporting.results import Reported
 from ipseval.reporting.tables import Heading, Notes, Part, Table
 from ipseval.utils.checks import check_positive_int
@@ -65,8 +64,8 @@ class Demo(Reported):
 
     @property
     def picture(self) -> str:
-        """A plot of the estimates against the true values, as SVG."""
-        return format_svg_file(draw_scatter(self.plotted_rows, estimators=PLOTTED))
+        """A plot of the estimates against the true values, as an SVG file; it needs matplotlib."""
+        return write_bias_file(self.plotted_rows, estimators=PLOTTED)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: the verdict, the design of the simulation, and the tables."""
@@ -87,10 +86,12 @@ class Demo(Reported):
         parts: tuple[Part, ...] = (self._introduction(), *tables, Notes(notes))
         if not page:
             return Tables(tuple(self._verdict()), parts)
+        rows = self.plotted_rows
+        pictures = [build_bias_picture(rows, metric=metric, estimators=PLOTTED) for metric in METRICS]
         evaluation_tables = self.evaluation.tables(digits=digits, page=True)
         return Tables(
             tuple(self._verdict()),
-            (draw_scatter(self.plotted_rows, estimators=PLOTTED), *parts),
+            (*pictures, *parts),
             title="Estimates and true values",
             appendix=(
                 Heading("The evaluation"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from importlib.util import find_spec
 
 from ipseval.cli import _options
 from ipseval.cli._options import Command, add_seed
@@ -10,15 +11,16 @@ from ipseval.cli._output import check_out, deliver_result, print_text
 from ipseval.cli._streams import write_error
 from ipseval.errors import InputError
 
+DEFAULT_PICTURE = "ipseval-demo.svg"
+
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     """Add the files that the demonstration writes."""
     add = parser.add_argument
     add(
         "--picture",
-        default="ipseval-demo.svg",
         metavar="FILE",
-        help="file of the plot; default: ipseval-demo.svg; '' for no plot",
+        help=f"file of the plot; default: {DEFAULT_PICTURE}; '' for no plot",
     )
     add("--html", metavar="FILE", help="page with the whole result")
     add("--log", metavar="FILE", help="file for the biased log, .csv or .parquet")
@@ -33,15 +35,16 @@ def _run_demo(options: argparse.Namespace) -> int:
     from ipseval.cli._output import write_table
     from ipseval.utils.artefacts import check_writable, write_text
 
-    if options.picture and not options.picture.endswith(".svg"):
-        raise InputError(f"--picture must end in .svg, which any browser shows; got {options.picture!r}.")
-    for path in filter(None, (options.picture, options.html, options.log)):
+    picture_path = _choose_picture_path(options.picture)
+    for path in filter(None, (picture_path, options.html, options.log)):
         check_writable(path)
     demo = run_demo(rng=options.seed)
     lines = [str(demo), ""]
-    if options.picture:
-        write_text(options.picture, demo.picture)
-        lines.append(f"Picture: {options.picture}")
+    if picture_path:
+        write_text(picture_path, demo.picture)
+        lines.append(f"Picture: {picture_path}")
+    elif options.picture is None:
+        lines.append("Picture: none, because matplotlib is not installed: pip install 'ipseval[plot]'")
     if options.html:
         demo.to_html(options.html)
         lines.append(f"Page:    {options.html}")
@@ -52,6 +55,18 @@ def _run_demo(options: argparse.Namespace) -> int:
     # All files are written before the text, because a reader such as head may close the pipe early.
     print_text("\n".join(lines))
     return 0
+
+
+def _choose_picture_path(option: str | None) -> str:
+    """Return the file of the plot: the default only where matplotlib is installed; "" for no plot."""
+    can_draw = find_spec("matplotlib") is not None
+    if option is None:
+        return DEFAULT_PICTURE if can_draw else ""
+    if option and not option.endswith(".svg"):
+        raise InputError(f"--picture must end in .svg, which any browser shows; got {option!r}.")
+    if option and not can_draw:
+        raise InputError("--picture needs matplotlib; pip install 'ipseval[plot]'.")
+    return option
 
 
 DEMO = Command(

@@ -16,7 +16,7 @@ from ipseval.inference.gamma_sensitivity import sensitivity
 from ipseval.inference.weight_diagnostics import group_weights_by_popularity
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.reporting.drawing import N_STYLES
+from ipseval.reporting.pictures import N_STYLES
 from ipseval.utils.types import FloatArray
 
 # γ of the curves, in addition to that of the evaluation. Two swaps within one step are not detected.

@@ -18,7 +18,7 @@ from ipseval.reporting.formatting import (
     format_percent,
     format_signed,
 )
-from ipseval.reporting.pictures import draw_curves
+from ipseval.reporting.pictures import build_sensitivity_picture
 from ipseval.reporting.tables import Cell, Code, Heading, Part, Table
 from ipseval.utils.counts import counts_frame
 
@@ -132,18 +132,11 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
         if n_drawn < n_models:
             caption.append(f"The highest {n_drawn} of {n_models} recommenders are drawn.")
         caption += _describe_swaps(sweep)
-        values_by_model = {}
-        for model, values in sweep.values.items():
-            values_by_model[model] = values.tolist()
-
         parts.append(
-            draw_curves(
-                sweep.gamma.tolist(),
-                values_by_model,
+            build_sensitivity_picture(
+                _build_sweep_frame(sweep, name),
+                gamma=sweep.at,
                 alt=f"{sweep.metric}, {name}, over γ, a line per recommender",
-                x_name="γ",
-                x_label="γ (−1: equal weights)",
-                marks={sweep.at: here},
                 caption=" ".join(caption),
                 metric=sweep.metric,
             )
@@ -151,6 +144,15 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
     if not parts:
         return []
     return [Heading("Sensitivity to the propensity"), GAMMA, *parts]
+
+
+def _build_sweep_frame(sweep: GammaSweep, estimator_name: str) -> pd.DataFrame:
+    """Return the estimates over γ as rows, without intervals."""
+    frames = []
+    for model, values in sweep.values.items():
+        frames.append(pd.DataFrame({"model": model, "gamma": sweep.gamma, "estimate": values}))
+    rows = pd.concat(frames, ignore_index=True)
+    return rows.assign(metric=sweep.metric, estimator=estimator_name, ci_low=math.nan, ci_high=math.nan)
 
 
 def _describe_swaps(sweep: GammaSweep) -> list[str]:

@@ -1,260 +1,87 @@
-"""Renderer for tables, notes and pictures as HTML; every text is escaped when an element is built."""
+"""Render reports as HTML by the templates beside this file: one self-contained page, or parts for a notebook."""
 
 from __future__ import annotations
 
-import html
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
 
-from ipseval.reporting.drawing import Axis, build_table_axis, draw_bar, draw_ticks
+from ipseval.reporting._views import build_page, build_parts, build_terms
 from ipseval.reporting.markup import escape_controls
-from ipseval.reporting.tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
+from ipseval.reporting.tables import Tables
 
-# The filter of a page applies to tables whose first column has this name.
-FILTERED_COLUMN = "recommender"
-
-
-class Raw(str):
-    """HTML that is inserted without escaping; every other text is escaped when an element is built."""
-
-    __slots__ = ()
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
-NOTHING = Raw("")
+def to_html(tables: Tables) -> str:
+    """Return one page that loads nothing from elsewhere and runs only its own script.
+
+    All text is escaped. The content security policy in the head of the page names the hashes of its style and
+    of its script, so that a browser neither runs nor fetches anything else.
+    """
+    template = _load_environment().get_template("page.html.jinja")
+    style = _read_compact("page.css")
+    script = _read_compact("page.js")
+    return template.render(
+        page=build_page(tables),
+        style=style,
+        script=script,
+        style_hash=_compute_policy_hash(style),
+        script_hash=_compute_policy_hash(script),
+    )
 
 
 def to_html_tables(tables: Tables) -> str:
     """Return verdict, tables, notes and legend without a page around them, for a notebook."""
-    elements = []
-    for remark in tables.verdict:
-        text = format_code_spans(" ".join(remark.lines))
-        elements.append(build_element("p", build_element("b", remark.name), " ", text))
-    elements += map(render_part, tables.parts)
-    elements.append(build_list(tables.legend))
-    return "\n".join(elements)
+    macros = _load_environment().get_template("parts.html.jinja").module
+    parts = build_parts(tables.parts, page=False)
+    return str(macros.write_notebook(build_terms(tables.verdict), parts, tables.legend))  # type: ignore[attr-defined]
 
 
-def build_element(name: str, *content: str, **attributes: str) -> Raw:
-    """Return an element with its content, which is escaped unless it is `Raw`.
+@cache
+def _load_environment() -> Environment:
+    """Return the environment of the templates, which escapes every text, control characters too."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    Empty attributes are omitted. The attribute `kind` is written as `class`, and "_" as "-".
-    """
-    written_attributes = ""
-    for key, value in attributes.items():
-        if not value:
-            continue
-        attribute = key.replace("_", "-")
-        if key == "kind":
-            attribute = "class"
-        written_attributes += f' {attribute}="{escape_html(value)}"'
-    escaped_content = "".join(map(escape_html, content))
-    return Raw(f"<{name}{written_attributes}>{escaped_content}</{name}>")
-
-
-def escape_html(text: str) -> Raw:
-    """Return a text as HTML in which no browser reads markup; `Raw` is returned unchanged."""
-    if isinstance(text, Raw):
-        return text
-    return Raw(html.escape(escape_controls(text)))
-
-
-def format_code_spans(text: str) -> Raw:
-    """Return a text as HTML, with pieces between backticks as code elements."""
-    pieces = text.split("`")
-    has_unpaired_backtick = len(pieces) % 2 == 0
-    if has_unpaired_backtick:
-        return escape_html(text)
-
-    spans = []
-    for number, piece in enumerate(pieces):
-        is_code = number % 2 == 1
-        if is_code:
-            spans.append(build_element("code", piece))
-        else:
-            spans.append(escape_html(piece))
-    return Raw("".join(spans))
-
-
-def render_part(part: Part, *, page: bool = False) -> Raw:
-    """Return one part of a report as HTML; on a `page`, tables have bars and can be sorted and filtered."""
-    if isinstance(part, Table):
-        return _render_table(part, page=page)
-    if isinstance(part, Notes):
-        return build_list(part.lines)
-    if isinstance(part, Heading):
-        return _render_heading(part)
-    if isinstance(part, Code):
-        code_lines = map(escape_html, part.text.split("\n"))
-        code = build_element("pre", Raw("\n".join(code_lines)))
-        return build_element("details", build_element("summary", part.name), code)
-    if isinstance(part, Picture):
-        return _render_picture(part)
-    return build_element("p", part)
-
-
-def build_list(lines: Iterable[str]) -> Raw:
-    """Return lines as a list element; nothing without lines."""
-    items = [build_element("li", line.strip()) for line in lines]
-    if not items:
-        return NOTHING
-    return build_element("ul", *items, kind="notes")
-
-
-def _render_heading(heading: Heading) -> Raw:
-    """Return a heading; the navigation of a page links to those of level 2."""
-    anchor = ""
-    if heading.level == 2:
-        anchor = heading.anchor
-    return build_element(f"h{heading.level}", heading.text, id=anchor)
-
-
-def _render_picture(picture: Picture) -> Raw:
-    """Return a picture as a figure with its legend and its caption."""
-    if picture.width:
-        size = f'viewBox="0 0 {picture.width} {picture.height}" width="{picture.width}"'
-        kind = ""
-    else:
-        size = f'width="100%" height="{picture.height}"'
-        kind = "plot"
-    label = f'role="img" aria-label="{escape_html(picture.alt)}"'
-    content = [Raw(f'<div class="{kind}"><svg class="p" {size} {label}>{picture.drawn}</svg></div>')]
-
-    if picture.legend:
-        items = [build_element("li", _draw_legend_line(style), name) for style, name in picture.legend]
-        content.append(build_element("ul", *items, kind="legend"))
-    if picture.caption:
-        content.append(build_element("figcaption", picture.caption))
-    return build_element("figure", *content, data_g=picture.metric)
-
-
-def _draw_legend_line(style: int) -> Raw:
-    """Return a short line in a style, for the legend of a picture."""
-    line = f'<line class="l d{style}" x2="28" y1="5" y2="5"/>'
-    return Raw(f'<svg class="p c{style}" aria-hidden="true">{line}</svg>')
-
-
-@dataclass(frozen=True)
-class _Column:
-    """Properties that the cells of a column share.
-
-    Attributes
-    ----------
-    has_marks : bool
-        Whether a cell has a mark: then all cells reserve space for it.
-    axis : Axis or None
-        The axis of the bars; None where no value of the column is drawn.
-    kind : str
-        The class of its cells: "w" for words, else empty.
-    """
-
-    has_marks: bool
-    axis: Axis | None
-    kind: str
-
-
-def _render_table(table: Table, *, page: bool) -> Raw:
-    """Return a table in a box that scrolls, with the lines below it."""
-    # The box can be focused, so that a wide table scrolls with the keyboard, too.
-    box = build_element(
-        "div",
-        _build_table_element(table, page=page),
-        kind="scroll",
-        tabindex="0",
-        role="group",
-        aria_label=table.title or table.header[0],
+    environment = Environment(
+        loader=PackageLoader("ipseval.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_escape_text,
+        keep_trailing_newline=True,
     )
-    if table.folded:
-        return build_element("details", build_element("summary", table.title), box)
-    if table.metric:
-        return build_element("div", box, build_list(table.below), data_g=table.metric)
-    return Raw(box + build_list(table.below))
+    environment.tests["of_kind"] = _is_of_kind
+    return environment
 
 
-def _build_table_element(table: Table, *, page: bool) -> Raw:
-    """Return the table element: caption, header and rows."""
-    axis = None
-    if page:
-        axis = build_table_axis(table)
-    columns = [_describe_column(table, number, axis) for number in range(len(table.header))]
-
-    content = []
-    if table.title and not table.folded:
-        content.append(build_element("caption", table.title))
-    header_cells = map(_render_header_cell, table.header, columns)
-    content.append(build_element("thead", build_element("tr", *header_cells)))
-    rows = [_render_row(row, columns, n_keys=table.n_keys) for row in table.rows]
-    content.append(build_element("tbody", *rows))
-
-    kinds = []
-    if page and len(table.rows) > 1 and not table.folded:
-        kinds.append("s")  # the script of the page sorts it
-    if page and table.header[0] == FILTERED_COLUMN:
-        kinds.append("f")  # the script of the page filters it
-    return build_element("table", *content, kind=" ".join(kinds))
+def _escape_text(value: object) -> object:
+    """Return a text without control characters; numbers, and markup that a macro wrote, stay unchanged."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return escape_controls(value)
+    return value
 
 
-def _describe_column(table: Table, number: int, axis: Axis | None) -> _Column:
-    """Return the properties of a column; it has an axis if one of its values is drawn."""
-    cells = [row[number] for row in table.rows]
-    kind = ""
-    if number in table.words and number >= table.n_keys:
-        kind = "w"
-
-    column_axis = None
-    if any(map(_has_finite_value, cells)):
-        column_axis = axis
-    return _Column(has_marks=any(cell.mark for cell in cells), axis=column_axis, kind=kind)
+def _is_of_kind(part: object, class_name: str) -> bool:
+    """Return whether a part of a report is an instance of a class, for the templates."""
+    return type(part).__name__ == class_name
 
 
-def _has_finite_value(cell: Cell) -> bool:
-    """Return whether a page can draw a value of a cell."""
-    return any(map(math.isfinite, cell.at))
+@cache
+def _read_compact(file_name: str) -> str:
+    """Return a file beside the templates without comments, indentation and empty lines."""
+    path = resources.files("ipseval.reporting") / "templates" / file_name
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        stripped_line = line.strip()
+        if stripped_line and not stripped_line.startswith("//"):
+            lines.append(stripped_line)
+    return "\n".join(lines)
 
 
-def _render_header_cell(name: str, column: _Column) -> Raw:
-    """Return the header of a column, with space for marks and the ticks of its axis."""
-    content: list[str] = [name]
-    if column.has_marks and not column.kind:
-        content.append(Raw("<s></s>"))
-    drawn_name = ""
-    if column.axis:
-        content.append(Raw(draw_ticks(column.axis)))
-        drawn_name = name
-    return build_element("th", *content, scope="col", kind=column.kind, data_n=drawn_name)
-
-
-def _render_row(cells: tuple[Cell, ...], columns: list[_Column], *, n_keys: int) -> Raw:
-    """Return a row of a table; its key cells are headers of the row."""
-    elements = [build_element("th", cell.plain, scope="row") for cell in cells[:n_keys]]
-    elements += map(_render_cell, cells[n_keys:], columns[n_keys:])
-    return Raw(build_element("tr", *elements) + "\n")
-
-
-def _render_cell(cell: Cell, column: _Column) -> Raw:
-    """Return a cell: its text, standard error and mark, and its bar below them."""
-    text = escape_html(cell.text)
-    if cell.strong:
-        text = build_element("b", text)
-
-    numbers: list[str] = [text]
-    if cell.error:
-        numbers += [" ", build_element("i", cell.error)]
-    if column.has_marks:
-        numbers.append(build_element("s", cell.mark))
-
-    bars = []
-    if column.axis and cell.at:
-        bars.append(Raw(draw_bar(cell, column.axis)))
-
-    content = text
-    if len(numbers) > 1 or bars:
-        # One element, so that a card on a phone has the words on one side and the numbers on the other.
-        content = build_element("span", *numbers)
-
-    kinds = [column.kind]
-    if cell.flag:
-        kinds.append("flag")
-    hints = filter(None, (cell.flag, cell.hint))
-    kind = " ".join(filter(None, kinds))
-    return build_element("td", content, *bars, kind=kind, title="; ".join(hints))
+def _compute_policy_hash(text: str) -> str:
+    """Return the hash of a text in the form of a content security policy."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -20,8 +20,11 @@ from ipseval.reporting.tables import (
     Tables,
 )
 
-# Characters that move a cursor, recolour, end a line, turn the direction of writing, or cannot be encoded.
-_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+# Characters that move a cursor, recolour, end a line, turn the direction of writing, or
+# cannot be encoded or stand in XML.
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # Markdown does not read an underscore within a word as emphasis.
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*|\[\]~#$]|(?<![^\W_])_|_(?![^\W_]))")
@@ -58,10 +61,17 @@ _LATEX_COMMANDS = {
     "Σ": r"$\Sigma$",
     "Λ": r"$\Lambda$",
     "γ": r"$\gamma$",
+    "∈": r"$\in$",
+    "∖": r"$\setminus$",
+    "∪": r"$\cup$",
+    "ᵀ": r"$^\top$",
     "η": r"$\eta$",
+    "λ": r"$\lambda$",
     "τ": r"$\tau$",
     "ρ": r"$\rho$",
 }
+# An accent that Unicode writes after its letter, LaTeX before it.
+_LATEX_ACCENTS = {"\u0302": r"\^", "\u0303": r"\~", "\u0304": r"\="}
 
 
 def escape_controls(text: object, *, keep: str = "") -> str:
@@ -105,8 +115,14 @@ def escape_latex(text: object) -> str:
     # LaTeX would draw two hyphens as one dash: an empty group has to separate them. The group is marked by NUL,
     # because its braces would be escaped below.
     separated_text = escape_controls(text).replace("--", "-\0-")
-    escaped_text = "".join(_LATEX_COMMANDS.get(character, character) for character in separated_text)
-    return escaped_text.replace("\0", "{}")
+    pieces: list[str] = []
+    for character in separated_text:
+        accent = _LATEX_ACCENTS.get(character)
+        if accent is not None and pieces:
+            pieces[-1] = f"{accent}{{{pieces[-1]}}}"
+        else:
+            pieces.append(_LATEX_COMMANDS.get(character, character))
+    return "".join(pieces).replace("\0", "{}")
 
 
 def escape_formula(value: object) -> object:

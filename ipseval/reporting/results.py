@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.reporting._html import to_html_tables
-from ipseval.reporting._page import to_html
+from ipseval.reporting._html import to_html, to_html_tables
 from ipseval.reporting.formatting import format_csv, write_or_return
 from ipseval.reporting.markup import to_latex, to_markdown
 from ipseval.reporting.tables import VERDICT, Heading, Part, Picture, Table, Tables

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -244,20 +248,16 @@ class Code:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: SVG elements without the outer element.
+    """A picture, which is drawn when a page is written.
 
     Attributes
     ----------
     alt : str
         A description of the picture for readers who cannot see it.
-    drawn : str
-        SVG elements, escaped; classes as in `_picture.css`.
-    height : int
-        The height in pixels.
-    width : int
-        The width in pixels; 0: the full width of the page, and widths of the elements are in per cent.
-    legend : tuple of (int, str)
-        The number of each line style, and the name of its line.
+    draw : callable
+        Returns axes of matplotlib with the picture, in a figure of their own.
+    hints : tuple of str
+        The tooltips of the areas of the picture, as in `plots.svg.write_element`.
     caption : str
         The text below the picture.
     metric : str
@@ -265,10 +265,8 @@ class Picture:
     """
 
     alt: str
-    drawn: str
-    height: int
-    width: int = 0
-    legend: tuple[tuple[int, str], ...] = ()
+    draw: Callable[[], Axes]
+    hints: tuple[str, ...] = ()
     caption: str = ""
     metric: str = ""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +57,7 @@ def test_errors_are_those_of_users_or_of_all_positives(small):
 
 
 def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, small, tmp_path):
+    pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
     assert main(["demo", "--html", "page.html"]) == 0
@@ -90,19 +90,32 @@ def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, sma
     assert (tmp_path / "log.csv").read_text() == small.log.to_csv(index=False)
 
 
-def test_the_picture_shows_the_points_where_they_belong(small):
+def test_the_picture_has_a_panel_for_each_metric_and_every_estimator_in_its_legend(small):
+    pytest.importorskip("matplotlib")
     root = ElementTree.fromstring(small.picture)
-    marks = [one for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "m"]
-    assert len(marks) == 3 * 3 * 5 + 3  # metrics × estimators × recommenders, and the legend
-    lines = [one.get("d") for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "d"]
-    rows = small.plotted_rows
-    row = rows[(rows["metric"] == "atop") & (rows["estimator"] == "aoa")].iloc[0]
-    x, y = (float(one) for one in re.findall(r"translate\((\S+) (\S+)\)", marks[0].get("transform"))[0])
-    (x0, y0), (x1, y1) = (
-        [float(one) for one in end.split()] for end in re.findall(r"[ML]([\d. ]+)", lines[0])
+    words = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [word for word in words if word in small.errors().index] == ["atop", "recall@10", "mean_dcg@10"]
+    assert words.count("truth") == 3
+    assert words[-4:] == ["estimate = truth", "aoa", "snips", "snips-global"]
+    assert small.picture == run_demo(n_users=40, n_items=80).picture
+
+
+def test_without_matplotlib_the_demonstration_writes_everything_but_the_picture(
+    monkeypatch, capsys, small, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
+    monkeypatch.setattr("ipseval.cli._studies.find_spec", lambda name: None)
+    monkeypatch.setattr("ipseval.reporting._views.find_spec", lambda name: None)
+    assert main(["demo", "--html", "page.html", "--quiet"]) == 0
+    assert (
+        "Picture: none, because matplotlib is not installed: pip install 'ipseval[plot]'"
+        in capsys.readouterr().out
     )
-    on_line = y0 + (x - x0) * (y1 - y0) / (x1 - x0)
-    assert (y < on_line) == (row["estimate"] > row["truth"])  # above the line: too high
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert "This page has no pictures, because" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert main(["demo", "--picture", "a.svg", "--quiet"]) == 2
+    assert "--picture needs matplotlib; pip install 'ipseval[plot]'." in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -17,10 +17,24 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
 from ipseval.reporting import plots
-from tests.golden.pictures import rows
 from tests.inside import reporting as report
 
 FILE = Path(__file__).parent / "axes.txt"
+
+
+def rows() -> pd.DataFrame:
+    """Return three recommenders by two estimators, with intervals and the truth."""
+    return pd.DataFrame(
+        {
+            "model": ["als", "als", "ease", "ease", "popular", "popular"],
+            "metric": "recall@10",
+            "estimator": ["aoa", "snips-global"] * 3,
+            "estimate": [0.3, 0.2, 0.25, 0.22, 0.4, 0.1],
+            "ci_low": [0.28, 0.15, 0.2, 0.18, 0.35, 0.05],
+            "ci_high": [0.32, 0.25, 0.3, 0.26, 0.45, 0.15],
+            "truth": [0.2, 0.2, 0.21, 0.21, 0.12, 0.12],
+        }
+    )
 
 
 def sizes(**more: Iterable[object]) -> pd.DataFrame:

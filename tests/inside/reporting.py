@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ipseval.reporting._html import to_html_tables
-from ipseval.reporting._page import to_html
-from ipseval.reporting.drawing import Axis, draw_mark, draw_series, format_svg_file
+from ipseval.reporting import _views as views
+from ipseval.reporting._html import to_html, to_html_tables
+from ipseval.reporting.bars import Axis
 from ipseval.reporting.formatting import (
     count_decimals,
     format_csv,
@@ -14,8 +14,13 @@ from ipseval.reporting.formatting import (
     format_signed_digits,
     join_names,
 )
-from ipseval.reporting.markup import escape_controls, escape_formula, to_latex, to_markdown
-from ipseval.reporting.pictures import draw_curves, draw_scatter
+from ipseval.reporting.markup import escape_controls, escape_formula, escape_latex, to_latex, to_markdown
+from ipseval.reporting.pictures import (
+    build_bias_picture,
+    build_sensitivity_picture,
+    render_picture,
+    write_bias_file,
+)
 from ipseval.reporting.plots._base import (
     compute_error_bars,
     compute_limits,

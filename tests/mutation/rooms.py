@@ -83,7 +83,7 @@ WINGS = (
         "reporting",
         ("text.py", "max(map(_compute_width, self.texts))", "min(map(_compute_width, self.texts))"),
         (
-            *("golden/test_writers", "golden/test_pictures", "golden/test_printed"),
+            *("golden/test_writers", "golden/test_axes", "golden/test_printed"),
             *("evaluation/test_diff", "evaluation/test_verdict", "evaluation/test_verdict_text"),
         ),
     ),

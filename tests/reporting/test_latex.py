@@ -1,4 +1,4 @@
-"""LaTeX and Markdown of a report with nasty names compile; nothing in a name is a command."""
+"""LaTeX of a report with nasty names compiles; nothing in a name is a command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 
 import ipseval
+from tests.extras import require_program
+from tests.golden.writers import REPORTS
+from tests.inside.reporting import escape_controls, escape_latex, to_latex
 from tests.reporting.test_report_names import NAMES
+from tests.sources import modules, texts
 from tests.worlds import random_split
 
 # pdflatex has no glyphs for these scripts without further packages; xelatex has.
@@ -32,14 +36,10 @@ def evaluation() -> ipseval.Evaluation:
 
 def compiled(latex: str, folder: Path) -> str:
     """Return the log of pdflatex, which has stopped at the first error, if there is one."""
-    if shutil.which("pdflatex") is None:
-        pytest.skip("no pdflatex here; install texlive-latex-extra")
-    found = subprocess.run(["kpsewhich", "threeparttable.sty"], capture_output=True, text=True, check=False)
-    if not found.stdout.strip():
-        pytest.skip("no threeparttable here; install texlive-latex-extra")
+    program = require_program(("pdflatex",), "texlive-latex-extra")
     body = f"{PREAMBLE}\\begin{{document}}\n{latex}\\end{{document}}\n"
     (folder / "report.tex").write_text(body, encoding="utf-8")
-    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "report.tex"]
+    command = [program, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "report.tex"]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
     log = done.stdout.decode("utf-8", "replace")
     assert done.returncode == 0, log[-2000:]
@@ -64,6 +64,37 @@ def test_each_layout_compiles_with_a_caption_and_a_label(evaluation, tmp_path, l
     compiled(table + "\n\\ref{tab:a}\n", tmp_path)
 
 
+def test_a_missing_compiler_is_named_and_fails_only_in_ci(monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="no nosuchprogram here; install the package tex"):
+        require_program(("nosuchprogram",), "tex")
+    monkeypatch.delenv("CI")
+    with pytest.raises(pytest.skip.Exception, match="no nosuchprogram"):
+        require_program(("nosuchprogram",), "tex")
+
+
+def test_every_result_compiles_in_one_document(evaluation, tmp_path):
+    """Blocks with titles, several tables, notes, headings and code."""
+    texts = [
+        evaluation.explain().to_latex(),
+        evaluation.by("popularity:3").to_latex(),
+        evaluation.decomposition("recall@5").to_latex(),
+        to_latex(REPORTS["whole"]()),
+    ]
+    compiled("\n".join(texts), tmp_path)
+
+
+def test_every_character_that_the_library_writes_compiles(tmp_path):
+    written = set()
+    for tree in modules().values():
+        for text in texts(tree):
+            written.update(re.findall(".[\u0300-\u036f]|[^\x00-\x7f\u0300-\u036f]", text))
+    written = sorted(text for text in written if escape_controls(text) == text)
+    assert len(written) > 20
+    log = compiled("\\par\n".join(map(escape_latex, written)), tmp_path)
+    assert "Missing character" not in log
+
+
 def test_the_diff_compiles_too(evaluation, tmp_path):
     compiled(evaluation.diff(evaluation).to_latex(), tmp_path)
 
@@ -81,15 +112,6 @@ def test_chktex_finds_no_error(evaluation, tmp_path):
     command = ["chktex", "-q", "-f", "%k %n %l\n", "report.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert [line for line in done.stdout.splitlines() if line.startswith("Error")] == []
-
-
-def test_markdown_is_one_table_per_metric_with_every_name_as_text(evaluation):
-    """Read by the parser of the documentation, which follows the same rules as GitHub for tables."""
-    markdown = pytest.importorskip("markdown", reason="the parser of Markdown is not installed")
-    html = markdown.markdown(evaluation.to_markdown(), extensions=["tables"])
-    assert html.count("<table>") == 2
-    assert not re.search(r"<(script|img|a|code)\b", html)
-    assert html.count("<tr>") == 2 * (1 + len(PRINTABLE))
 
 
 @pytest.fixture(scope="module")

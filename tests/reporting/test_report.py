@@ -33,7 +33,6 @@ from tests.inside.reporting import (
     Remark,
     Table,
     count_decimals,
-    draw_scatter,
     join_names,
     to_html,
     to_text,
@@ -306,12 +305,6 @@ def test_json_holds_the_estimates_and_is_written_to_a_path(evaluation, tmp_path)
 def test_a_page_lets_metrics_be_chosen_where_there_are_several(metrics, has_choice):
     parts = tuple(Table(("model",), ((Cell("als"),),), metric=one) for one in metrics)
     assert ('id="metric"' in to_html(Tables((), parts))) == has_choice
-
-
-def test_names_in_a_picture_of_estimates_are_text():
-    frame = pd.DataFrame({"metric": ["</text><script>"], "estimator": "<script>", "truth": 0.1})
-    drawn = draw_scatter(frame.assign(estimate=0.1, ci_low=0.0, ci_high=0.2), estimators=["<script>"]).drawn
-    assert "<script" not in drawn
 
 
 def test_of_many_or_long_names_the_first_are_listed():

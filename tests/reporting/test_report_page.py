@@ -1,4 +1,4 @@
-"""The pictures of a page: marks where the values are, on round axes; names in them are text."""
+"""The bars of a page: marks where the values are, on round axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import ipseval
 from ipseval.reporting import Tables
-from tests.inside.reporting import Axis, Cell, Table, draw_curves, draw_mark, draw_series, to_html
+from tests.inside.reporting import Axis, Cell, Table, to_html
 from tests.worlds import random_split
 
 NAN = float("nan")
@@ -97,39 +97,6 @@ def test_a_column_without_anything_to_draw_has_no_axis_and_text_ignores_what_is_
     assert "<svg" not in page(Cell("x"), Cell("y", at=(NAN, NAN, NAN)))
 
 
-def test_curves_go_through_their_points_and_stop_where_a_value_is_not_known():
-    """From γ = −1 to 1 and from 0 to 0.4: the box is 100 wide and high, and 0 stands at its foot."""
-    picture = draw_curves(
-        [-1, 0, 1], {"a": [0.4, 0.1, 0.0], "b": [0.2, NAN, 0.3]}, alt="alt", x_name="γ", x_label="γ"
-    )
-    paths = re.findall(r'<path class="(\S+) \S+ \S+" d="(\S[^"]*)"', picture.drawn)
-    # The first line is drawn last, on top of the others.
-    assert paths == [("l", "M0.0 50.0M100.0 25.0"), ("l", "M0.0 0.0L50.0 75.0L100.0 100.0")]
-    assert picture.legend == ((0, "a"), (1, "b"))
-
-
-def test_the_bands_of_curves_name_the_values_the_highest_first():
-    picture = draw_curves(
-        [0, 1, 3], {"<a>": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1]}, alt="alt", x_name="γ", x_label="γ"
-    )
-    titles = re.findall(
-        r'<rect class="h" x="(\S+)%" width="(\S+)%"[^>]*><title>(.*?)</title>', picture.drawn, re.S
-    )
-    assert titles == [
-        ("0.00", "16.67", "γ = 0\nb  0.3\n&lt;a&gt;  0.1"),
-        ("16.67", "50.00", "γ = 1\n&lt;a&gt;  0.2\nb  0.2"),
-        ("66.67", "33.33", "γ = 3\n&lt;a&gt;  0.3\nb  0.1"),
-    ]
-
-
-def test_beyond_the_styles_there_are_lines_stay_grey_and_have_no_key():
-    picture = draw_curves(
-        [0, 1], {f"m{n}": [n, n + 1] for n in range(10)}, alt="alt", x_name="γ", x_label="γ"
-    )
-    assert picture.drawn.count('<path class="o"') == 2
-    assert len(picture.legend) == 8
-
-
 def test_the_page_of_15_recommenders_by_a_metric_and_two_estimators_is_smaller_than_48_kilobytes():
     """The size of the page does not depend on the number of users."""
     rng = np.random.default_rng(0)
@@ -160,13 +127,6 @@ def test_a_page_says_who_never_overtakes_the_first_whatever_gamma_is():
     assert told == [(" the same, reverse", "as it is")]
     assert " holds for γ in " not in page
     assert heading not in ipseval.evaluate(models, split, metrics="recall@3").to_html()
-
-
-def test_shapes_and_colours_of_series_repeat_after_the_last():
-    assert len({draw_mark(number, 0, 0) for number in range(6)}) == 6
-    assert draw_mark(6, 1, 2) == draw_mark(0, 1, 2)
-    assert len({draw_series(number, []) for number in range(8)}) == 8
-    assert draw_series(8, []) == draw_series(0, [])
 
 
 @pytest.mark.parametrize(("n_rows", "folded", "kind"), [(1, False, ""), (2, False, "s"), (2, True, "")])

@@ -9,6 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from ipseval.errors import InputError
 from ipseval.reporting.plots._base import (
@@ -77,6 +78,20 @@ def plot_bias(
     ax.set_ylabel("estimate with its interval")
     add_legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return ax
+
+
+def plot_bias_panels(frame: pd.DataFrame, estimators: Sequence[str]) -> Figure:
+    """Return a figure with the estimates of each metric against the true values, and one legend below."""
+    metrics = list_distinct(frame["metric"])
+    figure = Figure(figsize=(3.6 * len(metrics), 3.9), layout="constrained")
+    panels = figure.subplots(1, len(metrics), squeeze=False)[0]
+    for ax, metric in zip(panels, metrics, strict=True):
+        plot_bias(frame, metric=metric, estimators=estimators, ax=ax)
+        ax.get_legend().remove()
+        ax.spines[["top", "right"]].set_visible(False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
 
 
 def _choose_estimators(rows: pd.DataFrame, estimators: Sequence[str] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""A real browser for the tests of pages: Chromium of the system, driven by playwright; else they skip."""
+"""A real browser for the tests of pages: Chromium of the system, driven by playwright."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 import ipseval
+from tests.extras import require_program
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 AXE = "axe-core@4"
 
 
@@ -38,11 +39,10 @@ class Visit:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    if BROWSER is None:
-        pytest.skip("no Chromium here; install the package chromium")
+    program = require_program(BROWSERS, "chromium")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
     with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        browser = running.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
 
