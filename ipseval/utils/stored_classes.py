@@ -40,6 +40,8 @@ STORED_CLASSES = {
     "gamma-range": "ipseval.inference.gamma_range:GammaRange",
     "gamma-sweep": "ipseval.evaluation._page_curves:GammaSweep",
     "gate": "ipseval.testing._gate:Gate",
+    "gate-limit": "ipseval.testing._limits:Limit",
+    "gate-metrics": "ipseval.testing._metric_gates:MetricGates",
     "gate-history": "ipseval.testing._history:GateHistory",
     "gate-preflight": "ipseval.testing._preflight:Preflight",
     "impression-chance": "ipseval.propensity.impressions:_ExposureProbability",
