@@ -98,9 +98,10 @@ def assert_not_worse(
 
 
 def _list_figures(decision: Gate | MetricGates) -> list[str]:
-    """Return the lines with the estimates and error rates behind a decision."""
+    """Return the lines with the estimates and the smallest visible loss behind a decision."""
     if isinstance(decision, Gate):
-        return list(decision.tables().summary)
+        estimates, _, visible_loss = decision.tables().summary
+        return [estimates, visible_loss]
     lines = []
     for row in decision.frame.to_dict("records"):
         figures = f"{row['new']:.4g}"

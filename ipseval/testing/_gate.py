@@ -162,16 +162,15 @@ class Gate(Result):
         if self.outcome == "better":
             return f"better {criterion}"
         if self.outcome == "identical":
-            return f"identical {criterion}: both rank all held-out interactions equally; {undetected}"
+            return f"identical {criterion}: every rank is the same; {undetected}"
         if self.outcome == "no difference":
-            claim = "with a margin of 0 no number of users is enough"
-            return f"no difference {criterion}: {claim}; {undetected}"
+            return f"no difference {criterion}, and a margin of 0 excludes every loss; {undetected}"
         if self.outcome == "cannot tell":
             if self.reason == FEW_USERS:
                 return f"cannot tell {criterion}: {self.reason}; {undetected}"
             return f"cannot tell {criterion}: {self.reason}"
         if self.difference == 0 and self.std_error == 0:
-            return f"not shown to be worse {criterion}: every user has the same value; {undetected}"
+            return f"not shown to be worse {criterion}: no user differs; {undetected}"
         return f"not shown to be worse {criterion}; {undetected}"
 
     @property
