@@ -205,7 +205,7 @@ class Gate(Result):
         )
         return estimates, describe_false_alarms(self.confidence_level, self.weeks), visible_loss
 
-    def build_row(self) -> tuple[Cell, ...]:
+    def _build_row(self) -> tuple[Cell, ...]:
         """Return the cells metric, requirement, old, new, difference and outcome of a table of gates."""
         return (
             Cell(f"{self.metric} ({self.estimator})"),

@@ -132,7 +132,7 @@ class MetricGates(Result):
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: one row per decision, and the conclusion."""
         del digits  # the widths of the intervals decide
-        rows = [decision.build_row() for decision in self.gates.values()]
+        rows = [decision._build_row() for decision in self.gates.values()]
         rows += [_build_limit_row(limit) for limit in self.limits.values()]
         table = Table(HEADER, tuple(rows), words=WORD_COLUMNS, signed=True)
         n_decisions = format_count(len(rows), "requirement")
