@@ -1,7 +1,9 @@
-"""pytest plugin: the option --ipseval-update and the fixture `ipseval_baseline`."""
+"""pytest plugin: the option --ipseval-update, the fixture `ipseval_baseline`, annotations on GitHub."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
 
-__all__ = ["BaselineChecks", "ipseval_baseline", "pytest_addoption"]
+__all__ = ["BaselineChecks", "ipseval_baseline", "pytest_addoption", "pytest_terminal_summary"]
+
+PROPERTY = "ipseval"  # of a failed test in reports, such as those of --junit-xml: the decision
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,12 +38,17 @@ class BaselineChecks:
         Name of the file that an assertion without a name uses.
     update : bool
         Write the stored evaluations instead of comparing with them.
+    node : pytest.Item or None, default None
+        The test, whose reports get the decision that fails it.
     """
 
-    def __init__(self, folder: Path, default_name: str, update: bool) -> None:
+    def __init__(
+        self, folder: Path, default_name: str, update: bool, node: pytest.Item | None = None
+    ) -> None:
         self.folder = folder
         self.default_name = default_name
         self.update = update
+        self.node = node
 
     def assert_not_worse(self, evaluation: Evaluation, name: str | None = None, **options: Any) -> None:
         """Check that the gate passes an evaluation compared with `baselines/<name>.npz`.
@@ -53,10 +62,11 @@ class BaselineChecks:
         **options
             Options of `ipseval.testing.assert_not_worse`.
         """
+        __tracebackhide__ = True
         # Imported here because pytest loads plugins in every project.
         from ipseval.testing import assert_not_worse
 
-        assert_not_worse(evaluation, self._path(name), update=self.update, **options)
+        self._check(assert_not_worse, evaluation, name, options)
 
     def assert_metric(self, evaluation: Evaluation, name: str | None = None, **options: Any) -> None:
         """Check that an evaluation has the same numbers as `baselines/<name>.npz`.
@@ -70,9 +80,31 @@ class BaselineChecks:
         **options
             Options of `ipseval.testing.assert_metric`.
         """
+        __tracebackhide__ = True
         from ipseval.testing import assert_metric
 
-        assert_metric(evaluation, self._path(name), update=self.update, **options)
+        self._check(assert_metric, evaluation, name, options)
+
+    def _check(
+        self,
+        check: Callable[..., None],
+        evaluation: Evaluation,
+        name: str | None,
+        options: dict[str, Any],
+    ) -> None:
+        """Call an assertion with a stored evaluation, and keep its failure for the reports of the test."""
+        __tracebackhide__ = True
+        path = self._path(name)
+        if not self.update and not path.exists():
+            test = self.node.nodeid if self.node is not None else ""
+            command = f"pytest --ipseval-update {test}".rstrip()
+            pytest.fail(f"there is no baseline {path}. Write it: {command}", pytrace=False)
+        try:
+            check(evaluation, path, update=self.update, **options)
+        except AssertionError as error:
+            if self.node is not None:
+                self.node.user_properties.append((PROPERTY, str(error)))
+            raise
 
     def _path(self, name: str | None) -> Path:
         """Return the path of a stored evaluation."""
@@ -84,4 +116,35 @@ def ipseval_baseline(request: pytest.FixtureRequest) -> BaselineChecks:
     """Return the checks of a test against its stored results; `pytest --ipseval-update` writes them."""
     name = request.node.name.replace("[", "-").replace("]", "").replace("/", "-")
     folder = Path(request.path).parent / "baselines"
-    return BaselineChecks(folder, name, bool(request.config.getoption("--ipseval-update")))
+    update = bool(request.config.getoption("--ipseval-update"))
+    return BaselineChecks(folder, name, update, request.node)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print an annotation of each failed gate where GitHub Actions runs the tests."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return
+    for report in terminalreporter.getreports("failed"):
+        for name, text in report.user_properties:
+            if name == PROPERTY:
+                path, line, test = report.location
+                terminalreporter.write_line(format_annotation(path, line or 0, test, str(text)))
+
+
+def format_annotation(path: str, line: int, title: str, text: str) -> str:
+    r"""Return the workflow command of GitHub that marks a line of a file as an error; `line` counts from 0.
+
+    Examples
+    --------
+    >>> format_annotation("tests/test_als.py", 4, "test_als", "WORSE\nby 100%")
+    '::error file=tests/test_als.py,line=5,title=test_als::WORSE%0Aby 100%25'
+    """
+    message = _escape(text)
+    path = _escape(path).replace(":", "%3A").replace(",", "%2C")
+    title = _escape(title).replace(":", "%3A").replace(",", "%2C")
+    return f"::error file={path},line={line + 1},title={title}::{message}"
+
+
+def _escape(text: str) -> str:
+    """Return a text with the characters escaped that end a workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

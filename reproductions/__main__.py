@@ -1,6 +1,6 @@
 """Make all tables of the reproductions again, and their notebooks, piece by piece; go on where it stopped.
 
-    pip install "ipseval[reproductions]"
+    pip install -e ".[reproductions]"
     python -m reproductions --data PATH [--only PIECE …] [--list]
 
 A piece that this commit has made is not made again; --list says which commit made each. What is slow is kept

@@ -11,6 +11,10 @@ worse     a share of the positives has a random rank; the true loss is the small
 states. shuffled  every positive has a random rank.
 leaked    four of five test positives stand first.
 random    random ranks beside popularity, with a recall@10 of .05 and .08.
+rare loss the incumbent's own hits, but for one user in 25, who loses all of them.
+
+A second table has single decisions on equal candidates where each user has one positive and recall@10 is .05,
+in which an improvement by half is not rare: the shares called worse, called better or suspicious, and either.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ from reproductions.tables import ROOT, deliver, markdown
 PAGE = ROOT / "docs" / "regression-tests.md"
 SEED, WEEKS, N_ITEMS, METRIC = 43, 26, 1000, "recall@10"
 USERS = (25, 200, 5000)
-OUTCOMES = ("better", "not worse", "worse", "suspicious", "cannot tell")
+OUTCOMES = ("better", "identical", "not worse", "worse", "suspicious", "cannot tell")
+SINGLE_USERS, SINGLE_RUNS, SINGLE_SHARE = (25, 200, 1000), 1000, 0.05
 EASE, SPREAD, NOISE = -2.34, 0.94, 0.8  # recall@10 of .5
 POPULAR = (0.08, 0.05)
 
@@ -63,7 +68,7 @@ class Week:
         """Return a random rank of each positive."""
         return rng.integers(0, N_ITEMS, self.user.size)
 
-    def gate(self, new: np.ndarray, old: np.ndarray) -> Gate:
+    def gate(self, new: np.ndarray, old: np.ndarray, weeks: int = WEEKS) -> Gate:
         """Return the gate on two rankings."""
         ranks = {
             name: RankedPositives(
@@ -74,7 +79,7 @@ class Week:
             for name, above in (("new", new), ("old", old))
         }  # fmt: skip
         found = evaluate_ranks(ranks, metrics=[METRIC], estimators=["aoa"])
-        return gate(found, candidate="new", incumbent="old", weeks=WEEKS)
+        return gate(found, candidate="new", incumbent="old", weeks=weeks)
 
 
 def broken(above: np.ndarray, share: float, week: Week, rng: np.random.Generator) -> np.ndarray:
@@ -99,6 +104,13 @@ def at(value: float, week: Week, rng: np.random.Generator) -> np.ndarray:
     return np.where(first, rng.integers(0, 10, first.size), rng.integers(10, N_ITEMS, first.size))
 
 
+def lose_rarely(above: np.ndarray, _: float, week: Week, rng: np.random.Generator) -> np.ndarray:
+    """Return ranks with the same hits but for one user in 25, who has none; ranks below 10 are others."""
+    hit = above < 10
+    lost = (rng.random(week.n_users) < 0.04)[week.user]
+    return np.where(hit & ~lost, above, rng.integers(10, N_ITEMS, above.size))
+
+
 def recall(above: np.ndarray, week: Week) -> float:
     """Return recall@10, the mean over users of the share of their positives in the first ten."""
     hits = np.bincount(week.user, above < 10, week.n_users)
@@ -111,6 +123,7 @@ CANDIDATES: dict[str, Callable[[np.ndarray, float, Week, np.random.Generator], n
     "worse": broken,
     "shuffled": lambda _, __, week, rng: week.anywhere(rng),
     "leaked": leaked,
+    "rare loss": lose_rarely,
 }
 
 
@@ -147,7 +160,8 @@ def season(n_users: int, names: Mapping[str, float], rng: np.random.Generator) -
             if name == "random":
                 found = week.gate(at(POPULAR[1], week, rng), at(POPULAR[0], week, rng))
             else:
-                found = week.gate(CANDIDATES[name](new, share, week, rng), old)
+                start = old if name == "rare loss" else new
+                found = week.gate(CANDIDATES[name](start, share, week, rng), old)
             gates[name].append(found)
     return gates
 
@@ -157,22 +171,27 @@ def rows(n_users: int, n_seasons: int) -> list[tuple[str, ...]]:
     rng = np.random.default_rng([SEED, n_users])
     value, lost = calibrated(rng)
     share, loss = share_of(n_users, value, rng)
-    few = {"shuffled": 0.0, "leaked": 0.0, "random": 0.0}
+    few = {"shuffled": 0.0, "leaked": 0.0, "random": 0.0, "rare loss": 0.0}
     many = {"equal": 0.0, "uneven": lost, "worse": share}
     counts: dict[str, Counter[str]] = {name: Counter() for name in many | few}
-    alarms: Counter[str] = Counter()
+    alarms: Counter[tuple[str, str]] = Counter()
     seasons: Counter[str] = Counter()
     for number in range(n_seasons):
         for name, gates in season(n_users, many | (few if number < n_seasons // 5 else {}), rng).items():
             found = [one.outcome for one in gates]
             counts[name].update(found)
             seasons[name] += 1
-            alarms[name] += bool({"worse", "suspicious"} & set(found))
+            sides = {"worse", "suspicious"} & set(found)
+            for side in (*sides, *(["either"] if sides else [])):
+                alarms[name, side] += 1
     lines = []
     for name, count in counts.items():
         total = count.total()
         words = f"worse by {loss:.3f}" if name == "worse" else name
-        alarm = f"{alarms[name]} of {seasons[name]}" if name in ("equal", "uneven") else "–"
+        alarm = "–"
+        if name in ("equal", "uneven"):
+            sides = (alarms[name, side] for side in ("worse", "suspicious", "either"))
+            alarm = f"{', '.join(map(str, sides))} of {seasons[name]}"
         lines.append(
             (f"{n_users:,} users, {words}", *(f"{count[one] / total:.1%}" for one in OUTCOMES), alarm)
         )
@@ -181,10 +200,31 @@ def rows(n_users: int, n_seasons: int) -> list[tuple[str, ...]]:
 
 def table(n_seasons: int, users: tuple[int, ...] = USERS) -> str:
     """Return the share of weeks with each outcome, and how many seasons have a false alarm."""
-    header = ("candidate", *OUTCOMES, "seasons with a false alarm")
+    header = ("candidate", *OUTCOMES, "seasons with WORSE, suspicious, either")
     return markdown(
         header, [one for n in users for one in rows(n, n_seasons if n < 1000 else n_seasons // 2)]
     )
+
+
+def single_decisions(n_users: int, n_runs: int) -> tuple[str, ...]:
+    """Return the shares of equal candidates called worse, better or suspicious, and either, with one positive each."""
+    rng = np.random.default_rng([SEED, n_users, 1])
+    user = np.arange(n_users)
+    week = Week(n_users, user, user % N_ITEMS, np.zeros(n_users))
+    counts: Counter[str] = Counter()
+    for _ in range(n_runs):
+        new, old = at(SINGLE_SHARE, week, rng), at(SINGLE_SHARE, week, rng)
+        counts[week.gate(new, old, weeks=1).outcome] += 1
+    worse, suspicious = counts["worse"], counts["suspicious"]
+    above = counts["better"] + suspicious
+    shares = (worse, suspicious, worse + suspicious, above)
+    return (f"{n_users:,} users", *(f"{count / n_runs:.1%}" for count in shares))
+
+
+def alarms_table(n_runs: int = SINGLE_RUNS, users: tuple[int, ...] = SINGLE_USERS) -> str:
+    """Return the shares of false alarms of single decisions."""
+    header = ("equal candidates", "WORSE", "suspicious", "either", "better or suspicious")
+    return markdown(header, [single_decisions(n, n_runs) for n in users])
 
 
 def main() -> None:
@@ -194,7 +234,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"put the table into docs/{PAGE.name}")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    deliver({"gate seasons": table(options.seasons)}, PAGE if options.write else None)
+    tables = {"gate alarms": alarms_table(), "gate seasons": table(options.seasons)}
+    deliver(tables, PAGE if options.write else None)
 
 
 if __name__ == "__main__":

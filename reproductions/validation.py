@@ -2,7 +2,7 @@
 
     python -m reproductions.validation --data PATH --write docs/validation.md
 
-needs implicit and cornac (pip install ipseval[recommenders]) and the data sets described in data/README.md.
+needs implicit and cornac (pip install -e ".[recommenders]") and the data sets described in data/README.md.
 Each table goes between `<!-- name -->` and `<!-- /name -->`; without --write everything is printed.
 """
 

@@ -43,7 +43,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
     print_text("  ".join(f"{name} {_find_version(name)}" for name in DEPENDENCIES))
     print_text(f"{available_cores()} cores; program {Path(sys.executable)}\n")
     for extra, (module, distribution, purpose) in EXTRAS.items():
-        state = f"missing: pip install 'ipseval[{extra}]'"
+        state = f"missing: pip install {distribution}"
         if find_spec(module) is not None:
             state = _find_version(distribution)
         print_text(f"{extra:<12}{state:<44}{purpose}")

@@ -111,7 +111,9 @@ def write_table(frame: Any, path: str | Path) -> None:
             with open_atomically(path) as stream:
                 frame.to_parquet(stream, index=False)
         except ImportError:
-            raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.") from None
+            raise InputError(
+                f"{path} is Parquet, which needs pyarrow. Install it by pip install pyarrow."
+            ) from None
     else:
         write_text(path, frame.to_csv(index=False, sep="\t" if suffix == ".tsv" else ","))
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipseval.cli import _options
 from ipseval.cli._options import Command
 from ipseval.cli._output import check_out, deliver_result
 from ipseval.errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from ipseval.evaluation import Evaluation
+    from ipseval.testing import MetricGates
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +83,18 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         help="tolerated loss; default: 0, and a loss of 0.2 of OLD is excluded",
     )
     add(
+        "--at-least",
+        action="append",
+        default=[],
+        metavar="METRIC=X",
+        help="absolute limit of the candidate, such as recall@10=0.08; repeatable",
+    )
+    add(
+        "--rules",
+        metavar="FILE",
+        help="TOML file with margin and at-least of several metrics in its table [gate]",
+    )
+    add(
         "--weeks",
         type=int,
         default=26,
@@ -123,7 +140,13 @@ def _run_compare(options: argparse.Namespace) -> int:
         "confidence_level": options.confidence_level,
         "strict": not options.lenient,
     }
+    has_rules = options.rules is not None or bool(options.at_least)
     result: Any
+    if has_rules and (options.preflight or Path(options.new).is_dir()):
+        raise InputError(
+            "is for the comparison of two results, not for --preflight or a folder.",
+            argument="--rules" if options.rules is not None else "--at-least",
+        )
     if Path(options.new).is_dir():
         result = history(options.new, candidate=candidate, **arguments)
     elif options.preflight:
@@ -134,7 +157,11 @@ def _run_compare(options: argparse.Namespace) -> int:
         if options.old not in (None, options.new):
             old = Evaluation.load(options.old)
         try:
-            result = gate(new, old, candidate=candidate, **arguments)
+            if has_rules:
+                rules = {"rules": options.rules, "at_least": parse_limits(options.at_least)}
+                result = _gate_by_rules(new, old, candidate, {**arguments, **rules})
+            else:
+                result = gate(new, old, candidate=candidate, **arguments)
         except UnknownNameError:
             raise
         except InputError:
@@ -146,6 +173,33 @@ def _run_compare(options: argparse.Namespace) -> int:
             raise
     deliver_result(result, options)
     return int(result.exit_code)
+
+
+def _gate_by_rules(
+    new: Evaluation, old: Evaluation, candidate: str | None, arguments: dict[str, Any]
+) -> MetricGates:
+    """Return the decision by rules; one recommender of one result has limits but no incumbent."""
+    from ipseval.testing import gate_metrics
+
+    if new is not old:
+        return gate_metrics(new, old, candidate=candidate, **arguments)
+    if arguments["incumbent"] == candidate:
+        arguments = {**arguments, "incumbent": None}
+    return gate_metrics(new, candidate=candidate, **arguments)
+
+
+def parse_limits(texts: Sequence[str]) -> dict[str, float]:
+    """Return the limit of each metric from texts such as recall@10=0.08."""
+    limits = {}
+    for text in texts:
+        metric, _, value = text.rpartition("=")
+        try:
+            limits[metric] = float(value)
+        except ValueError:
+            metric = ""
+        if not metric:
+            raise InputError(f"--at-least must be METRIC=X, such as recall@10=0.08; got {text!r}.")
+    return limits
 
 
 def parse_model_pair(model: str | None) -> tuple[str | None, str | None]:
@@ -163,11 +217,12 @@ COMPARE = Command(
     summary="decide whether a candidate is worse than the incumbent",
     description=(
         "Print the paired difference of two stored results, and the decision in the last line.\n"
-        "Exit code 0: better, or not worse. 1: worse. 2: not comparable. 3: suspiciously better.\n"
-        "4: inconclusive."
+        "Exit code 0: better, identical, or not worse. 1: worse, or below a limit. 2: not comparable.\n"
+        "3: suspiciously better. 4: inconclusive. 5: no difference, and margin 0."
     ),
     examples=(
         "ipseval compare new.npz old.npz --model v2=v1 --out gates/2026-W31.npz",
+        "ipseval compare new.npz old.npz --rules gate.toml --at-least recall@10=0.08",
         "ipseval compare gates/ --out history.html",
         "ipseval compare old.npz --model v1 --preflight",
     ),

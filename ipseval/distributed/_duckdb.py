@@ -88,7 +88,7 @@ def evaluate_duckdb(
     try:
         import duckdb
     except ModuleNotFoundError:
-        raise InputError("Parquet files of any size need DuckDB; pip install 'ipseval[duckdb]'.") from None
+        raise InputError("Parquet files of any size need DuckDB. Install it by pip install duckdb.") from None
     n_threads = check_compute(compute).threads
     check_type("memory_limit", memory_limit, str)
     with TemporaryDirectory(dir=temporary, prefix="ipseval-") as folder, duckdb.connect() as connection:

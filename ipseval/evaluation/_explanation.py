@@ -21,10 +21,11 @@ from ipseval.evaluation.verdict import ModelRanking, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
+from ipseval.ranking import RankedPositives
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import LEVEL, count_decimals, format_fixed, format_percent, join_names
 from ipseval.reporting.tables import Cell, Code, Notes, Part, Table
-from ipseval.utils.artefacts import sha256
+from ipseval.utils.artefacts import array_digest, sha256
 from ipseval.utils.checks import check_positive_int, format_count, format_examples
 from ipseval.utils.counts import Count
 from ipseval.utils.types import FloatArray
@@ -162,6 +163,19 @@ def hash_positives(sample: Sample) -> str:
         joined_columns.append(SEPARATOR.join(map(str, column)))
 
     return sha256(*joined_columns)
+
+
+def hash_ranks(ranked: RankedPositives) -> str:
+    """Return the SHA-256 of the ranks of all held-out interactions; "" where lists end before some of them.
+
+    Two recommenders with the same hash rank every held-out interaction of the same data equally.
+    """
+    if ranked.max_rank is not None and (ranked.n_above >= ranked.max_rank).any():
+        return ""
+    columns = []
+    for counts in (ranked.n_above, ranked.n_tied, ranked.n_candidates):
+        columns.append(array_digest(np.asarray(counts, dtype="<i8")))
+    return sha256(*columns)
 
 
 def _define_metric(label: str) -> dict[str, object] | None:

@@ -22,7 +22,13 @@ from ipseval.estimators.labels import (
     resolve_estimator,
 )
 from ipseval.estimators.sample import SampleSize, build_sample
-from ipseval.evaluation._explanation import build_explanation, collect_basis, collect_versions, hash_positives
+from ipseval.evaluation._explanation import (
+    build_explanation,
+    collect_basis,
+    collect_versions,
+    hash_positives,
+    hash_ranks,
+)
 from ipseval.evaluation._json import evaluation_record, hide_precision
 from ipseval.evaluation._latex import write_latex
 from ipseval.evaluation._page_curves import PageCurves, compute_page_curves
@@ -96,12 +102,15 @@ class StoredParts:
         Curves of the HTML page.
     basis : dict or None
         Hashes of the data, options and definitions.
+    rank_hashes : dict or None
+        Recommender -> hash of its ranks.
     """
 
     intervals: dict[Key, Interval] | None = None
     gamma_ranges: dict[str, GammaRange] | None = None
     curves: PageCurves | None = None
     basis: dict[str, Any] | None = None
+    rank_hashes: dict[str, str] | None = None
 
 
 @public_class
@@ -502,6 +511,13 @@ class Evaluation(Result):
         if not self.samples and not self._stored.basis:
             return None
         return self.data_hash
+
+    @cached_property
+    def _rank_hashes(self) -> dict[str, str]:
+        """Recommender -> hash of the ranks of all its held-out interactions; "" where some are unknown."""
+        if self._stored.rank_hashes is not None:
+            return self._stored.rank_hashes
+        return {model: hash_ranks(sample.ranked) for model, sample in self.samples.items()}
 
     @property
     def _first_sample(self) -> Sample:
@@ -1049,6 +1065,7 @@ class Evaluation(Result):
             gamma_ranges=self._gamma_ranges,
             curves=self._curves,
             basis=basis,
+            rank_hashes=self._rank_hashes,
         )
         return replace(self, provenance=collect_versions() | self.provenance, _stored=parts)
 

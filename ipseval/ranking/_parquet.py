@@ -98,5 +98,5 @@ def _import_pyarrow() -> tuple[ModuleType, ModuleType]:
         import pyarrow
         from pyarrow import parquet
     except ModuleNotFoundError:
-        raise InputError("parquet files need pyarrow; pip install 'ipseval[parquet]'.") from None
+        raise InputError("parquet files need pyarrow. Install it by pip install pyarrow.") from None
     return pyarrow, parquet

@@ -83,7 +83,7 @@ def select_kernels(engine: str | None, n_comparisons: float) -> ModuleType:
         raise InputError(
             "must be installed to be used; Numba is missing.",
             argument="engine",
-            advice="Install it by pip install 'ipseval[fast]'",
+            advice="Install it by pip install numba",
         )
     if engine is None:
         Work.comparisons += n_comparisons

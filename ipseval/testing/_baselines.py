@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import Evaluation
-from ipseval.testing._gate import check_gate_options, find_comparable_estimators, gate
+from ipseval.testing._gate import (
+    INCONCLUSIVE,
+    NOT_WORSE,
+    Gate,
+    check_gate_options,
+    find_comparable_estimators,
+    gate,
+)
+from ipseval.testing._metric_gates import MetricGates, gate_metrics
+from ipseval.testing._rules import Rules
 from ipseval.utils.checks import check_real, warn_user
 from ipseval.utils.public import public_function
 
+FAILURE_ADVICE = {
+    1: "If the loss is accepted, write the baseline anew: pytest --ipseval-update.",
+    3: "Check that no test interaction was used in training; raise suspicious= if the gain is real.",
+    4: "Evaluate more users, pass margin= to tolerate a loss, or strict=False to pass with a warning.",
+    5: "Pass a margin above 0, or strict=False to pass with a warning.",
+}
+MAX_FIGURES = 8  # lines of a failure, so that the whole of it fits on a screen
 ADVICE = "Write it: evaluation.save(path, ranks=False), ipseval evaluate --out, or pytest --ipseval-update."
 
 
 @public_function
 def assert_not_worse(
-    evaluation: Evaluation, baseline: str | Path, *, update: bool = False, **options: Any
+    evaluation: Evaluation,
+    baseline: str | Path,
+    *,
+    update: bool = False,
+    rules: Rules | None = None,
+    at_least: Mapping[str, float] | None = None,
+    **options: Any,
 ) -> None:
     """Raise an `AssertionError` unless the gate passes an evaluation compared with a stored one.
 
@@ -29,6 +51,10 @@ def assert_not_worse(
         File written by `evaluation.save(path, ranks=False)`, or with `update`.
     update : bool, default False
         Write the baseline instead of comparing with it.
+    rules : path or {metric: {option: value}}, optional
+        Rules of several metrics, as in `gate_metrics`.
+    at_least : {metric: value}, optional
+        Absolute limits, as in `gate_metrics`.
     **options
         Options of `gate`. They are checked with `update` as well.
 
@@ -37,8 +63,8 @@ def assert_not_worse(
     UnknownNameError
         For an option that `gate` does not have.
     AssertionError
-        When the gate does not pass: the candidate is worse, suspiciously better, or, unless `strict=False`,
-        the gate cannot tell.
+        When the gate does not pass: the candidate is worse, suspiciously better, below a limit, or, unless
+        `strict=False`, the gate cannot tell. The message is the decision, the figures and what to do.
     InputError
         When the results are not comparable: other data, options or metric definition.
 
@@ -52,16 +78,40 @@ def assert_not_worse(
     assert_metric : Require the same numbers.
     gate : The decision as a value.
     """
+    __tracebackhide__ = True  # pytest shows the line of the test only
     check_gate_options(options)
     stored_evaluation = _load_or_update(evaluation, baseline, update)
     if stored_evaluation is None:
         return
-    decision = gate(evaluation, stored_evaluation, **options)
+    decision: Gate | MetricGates
+    if rules is None and at_least is None:
+        decision = gate(evaluation, stored_evaluation, **options)
+    else:
+        decision = gate_metrics(evaluation, stored_evaluation, rules=rules, at_least=at_least, **options)
     conclusion = f"{decision.verdict}, compared with {baseline}"
     if not decision.passed:
-        raise AssertionError("\n".join([conclusion, *decision.tables().summary]))
-    if decision.outcome == "cannot tell":
+        advice = FAILURE_ADVICE[decision.exit_code]
+        raise AssertionError("\n".join([conclusion, *_list_figures(decision), advice]))
+    outcomes = [decision.outcome] if isinstance(decision, Gate) else list(decision.frame["outcome"])
+    if any(outcome in INCONCLUSIVE for outcome in outcomes):
         warn_user(conclusion, DataWarning)
+
+
+def _list_figures(decision: Gate | MetricGates) -> list[str]:
+    """Return the lines with the estimates and the smallest visible loss behind a decision."""
+    if isinstance(decision, Gate):
+        estimates, _, visible_loss = decision.tables().summary
+        return [estimates, visible_loss]
+    lines = []
+    for row in decision.frame.to_dict("records"):
+        figures = f"{row['new']:.4g}"
+        if row["requirement"] == NOT_WORSE:
+            figures = f"{row['old']:.4g} -> {row['new']:.4g}"
+        lines.append(
+            f"{row['model']} by {row['metric']} ({row['estimator']}): {figures}, {row['requirement']}: "
+            f"{row['outcome']}"
+        )
+    return lines[:MAX_FIGURES]
 
 
 @public_function
@@ -107,6 +157,7 @@ def assert_metric(
     --------
     assert_not_worse : Allow for changes that the gate accepts.
     """
+    __tracebackhide__ = True
     tolerance = check_real("tolerance", tolerance, low=0.0, low_open=False)
     stored_evaluation = _load_or_update(evaluation, baseline, update)
     if stored_evaluation is None:

@@ -33,7 +33,7 @@ class Difference:
         Differences of the users, with mean Δ; None where only their moments were kept.
     largest : float
         The largest difference that a user can have, >= 1: the difference of the user with the largest
-        denominator, or the largest observed difference.
+        denominator, the largest observed difference, or the largest value of a user.
     """
 
     value: float
@@ -57,8 +57,8 @@ class Difference:
         largest = max(
             1.0,
             float(np.abs(user_differences).max()),
-            _largest_relative_denominator(new.sums),
-            _largest_relative_denominator(old.user_sums),
+            _largest_relative_size(new.sums),
+            _largest_relative_size(old.user_sums),
         )
         return cls(
             value=difference,
@@ -68,21 +68,47 @@ class Difference:
             largest=largest,
         )
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether no user has a difference."""
+        return self.std_error == self.value == 0
+
+    @classmethod
+    def from_zero(cls, estimate: Estimate) -> Difference:
+        """Return the difference of one estimate from zero, whose bounds are those of the estimate."""
+        value = estimate.value
+        error = estimate.standard_error
+        sums = estimate.sums
+        if not isinstance(sums, UserSums):
+            return cls(value, error, sums.n_users, None)
+        _, effects = sums.effects()
+        user_values = sums.n_users * effects + value
+        largest = max(1.0, float(np.abs(user_values).max()), _largest_relative_size(sums))
+        return cls(
+            value=value,
+            std_error=error,
+            n_users=sums.n_users,
+            user_differences=user_values,
+            largest=largest,
+        )
+
     def bounds(self, level: float) -> tuple[float, float]:
         """Return the lower and the upper bound of Δ, each with error probability `level`.
-
-        Where no user has a difference, both results are taken to be of one recommender, and the bounds are 0
-        and 0. A difference that is the same for every user has bounds of positive width, because users that
-        were not observed may have another difference.
 
         These are the bounds of Gaffke: quantiles of Σ w_u d_u/Σ w_u with w_u ~ Exp(1), where one user with
         the largest possible difference is added to the observed users. The only assumption is that there is a
         largest difference. That the bounds are valid for every n is a conjecture without a known
         counterexample. Gaffke, Mathematical Methods of Statistics 14, 2005; Learned-Miller & Thomas, arXiv
         1905.06208.
+
+        A difference that is the same for every user has bounds of positive width, because users that were not
+        observed may have another difference. Where no user has a difference, the bounds are ± the largest
+        difference times 1 − level^(1/n): a larger share of users with that difference would be unobserved in
+        n users with a probability below `level`.
         """
-        if self.std_error == self.value == 0:
-            return 0.0, 0.0
+        if self.is_zero:
+            unseen = self.largest * (1 - level ** (1 / self.n_users))
+            return -unseen, unseen
         user_differences = self.user_differences
         if not self.std_error:
             user_differences = np.full(self.n_users, self.value)
@@ -96,12 +122,16 @@ class Difference:
     def smallest_visible(self, level: float, margin: float) -> float:
         """Return the loss whose upper bound is below −margin with 80% power; NaN without a standard error.
 
-        It is the loss at which the bound is −margin, plus z_0.84 standard errors, corrected for Student's t
-        as in `inference.compare`. This term includes the error of the standard error, which is √((κ − 1)/4n)
-        of the standard error, with κ the kurtosis of the differences.
+        Where no user has a difference, it is −1 times the lower bound: with a larger loss, the probability
+        that no user differs is below `level`. Otherwise it is the loss at which the bound is −margin, plus
+        z_0.84 standard errors, corrected for Student's t as in `inference.compare`. This term includes the
+        error of the standard error, which is √((κ − 1)/4n) of the standard error, with κ the kurtosis of the
+        differences.
         """
         n_users = self.n_users
         error = self.std_error
+        if self.is_zero:
+            return self.bounds(level)[1]
         if not error:
             return float("nan")
         by_student, _ = compute_detectable_difference(
@@ -138,9 +168,10 @@ def _zero_if_rounding(difference: float, rounding: float) -> float:
     return difference
 
 
-def _largest_relative_denominator(sums: UserSums) -> float:
-    """Return the largest denominator of a user in units of the mean denominator."""
-    return float(sums.denominator.max() / sums.denominator.mean())
+def _largest_relative_size(sums: UserSums) -> float:
+    """Return the largest denominator or value of a user in units of the mean denominator."""
+    largest = max(sums.denominator.max(), np.abs(sums.numerator).max())
+    return float(largest / sums.denominator.mean())
 
 
 def _upper_bound(values: FloatArray, largest: float, level: float) -> float:

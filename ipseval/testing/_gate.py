@@ -14,27 +14,44 @@ import pandas as pd
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimate
-from ipseval.estimators.labels import resolve_estimator
+from ipseval.estimators.labels import display_names, resolve_estimator
 from ipseval.evaluation import Evaluation
-from ipseval.evaluation.differences import EvaluationDiff
+from ipseval.evaluation.differences import EvaluationDiff, build_difference_cells
 from ipseval.evaluation.evaluation import match_label
 from ipseval.evaluation.verdict import Verdict, choose_headline
 from ipseval.evaluation.verdict_text import describe_assumption
 from ipseval.metrics import metric as parse_metric
 from ipseval.metrics.rating_metrics import RATING_METRICS
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import count_decimals, format_fixed, format_signed, write_or_return
+from ipseval.reporting.formatting import (
+    count_decimals,
+    format_fixed,
+    format_level,
+    format_signed,
+    write_or_return,
+)
 from ipseval.reporting.results import Result
-from ipseval.reporting.tables import Notes, Remark
+from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
 from ipseval.testing._bounds import Difference
 from ipseval.utils.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
 from ipseval.utils.peer_names import suggest_replacement
 from ipseval.utils.public import public_class, public_function
 
-Outcome: TypeAlias = Literal["better", "not worse", "worse", "suspicious", "cannot tell"]
-EXIT_CODES: dict[Outcome, int] = {"better": 0, "not worse": 0, "worse": 1, "suspicious": 3, "cannot tell": 4}
-LENIENT_EXIT_CODES: dict[Outcome, int] = {**EXIT_CODES, "cannot tell": 0}
+Outcome: TypeAlias = Literal[
+    "better", "identical", "not worse", "worse", "suspicious", "cannot tell", "no difference"
+]
+EXIT_CODES: dict[Outcome, int] = {
+    "better": 0,
+    "identical": 0,
+    "not worse": 0,
+    "worse": 1,
+    "suspicious": 3,
+    "cannot tell": 4,
+    "no difference": 5,
+}
+INCONCLUSIVE: tuple[Outcome, ...] = ("cannot tell", "no difference")
 DEFAULT_RELEVANT_SHARE = 0.2  # of the incumbent's value: without a margin, such a loss must be excluded
+NOT_WORSE = "not worse"  # the requirement of a gate
 FEW_USERS = "too few users"
 HASH_LENGTH = 64  # hexadecimal digits of a SHA-256 hash
 N_HASH_DIGITS_SHOWN = 12
@@ -49,7 +66,9 @@ class Gate(Result):
 
     Attributes
     ----------
-    outcome : {"better", "not worse", "worse", "suspicious", "cannot tell"}
+    outcome : {"better", "identical", "not worse", "worse", "suspicious", "cannot tell", "no difference"}
+        "identical": both rank every held-out interaction equally. "no difference": no user has another value,
+        and a margin of 0 was asked for, which no number of users can exclude.
     candidate, incumbent, metric, estimator : str
     old, new : float
         Estimates of the incumbent and of the candidate.
@@ -59,7 +78,8 @@ class Gate(Result):
         Bounds of Δ. The error probability of each is (1 − confidence_level)/weeks.
     smallest_visible_loss : float
         The true loss that would be called "worse" with probability 0.8, rounded up to two digits; NaN when
-        there are too few users to compute it.
+        there are too few users to compute it. Where no user has a difference: the smallest loss with which
+        the probability of no difference is at most (1 − confidence_level)/weeks.
     n_users : int
     margin, relevant_loss : float
         Losses >= 0, in the unit of the metric. Losses up to the margin are tolerated. Unless the relevant
@@ -68,7 +88,7 @@ class Gate(Result):
         Number of decisions that share one probability of a false alarm.
     confidence_level : float
     strict : bool
-        Whether "cannot tell" fails.
+        Whether "cannot tell" and "no difference" fail.
     reason : str
         Reason why the gate cannot tell, or "".
     record : dict
@@ -117,12 +137,18 @@ class Gate(Result):
 
     @property
     def exit_code(self) -> int:
-        """Exit code: 0 better, or not shown to be worse; 1 worse; 3 suspiciously better; 4 cannot tell.
+        """Exit code: 0 better, identical, or not shown to be worse; 1 worse; 3 suspiciously better.
 
-        With `strict=False`, "cannot tell" has the exit code 0.
+        4 means cannot tell, and 5 no difference with a margin of 0; both are 0 with `strict=False`.
         """
-        codes = EXIT_CODES if self.strict else LENIENT_EXIT_CODES
-        return codes[self.outcome]
+        if self.outcome in INCONCLUSIVE and not self.strict:
+            return 0
+        return EXIT_CODES[self.outcome]
+
+    @property
+    def interval_level(self) -> float:
+        """Confidence level of the interval between both bounds: 1 − 2 (1 − confidence_level)/weeks."""
+        return 1 - 2 * (1 - self.confidence_level) / self.weeks
 
     @property
     def verdict(self) -> str:
@@ -135,12 +161,16 @@ class Gate(Result):
             return f"suspiciously better {criterion}: look for leakage"
         if self.outcome == "better":
             return f"better {criterion}"
+        if self.outcome == "identical":
+            return f"identical {criterion}: every rank is the same; {undetected}"
+        if self.outcome == "no difference":
+            return f"no difference {criterion}, and a margin of 0 excludes every loss; {undetected}"
         if self.outcome == "cannot tell":
             if self.reason == FEW_USERS:
                 return f"cannot tell {criterion}: {self.reason}; {undetected}"
             return f"cannot tell {criterion}: {self.reason}"
-        if self.low == 0 and self.high == 0:
-            return f"not shown to be worse {criterion}: every user has the same value"
+        if self.difference == 0 and self.std_error == 0:
+            return f"not shown to be worse {criterion}: no user differs; {undetected}"
         return f"not shown to be worse {criterion}; {undetected}"
 
     @property
@@ -150,30 +180,66 @@ class Gate(Result):
         return frame.assign(decides=(frame["metric"] == self.metric) & (frame["estimator"] == self.estimator))
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: the estimates that decide, all differences for information, and the decision."""
-        diff_tables = self.diff.tables(digits=digits, page=page)
-        bounds = f"[{self._format_signed(self.low)}, {self._format_signed(self.high)}]"
-        summary = (
-            f"{self.names} by {self.metric} ({self.estimator}): {self._format_value(self.old)} -> "
-            f"{self._format_value(self.new)}, difference {self._format_signed(self.difference)} {bounds}, "
-            f"{self.n_users:,} users",
-            f"False alarms: at most {1 - self.confidence_level:.2g} {describe_season(self.weeks)}. Smallest "
-            f"visible loss, with 80% power: {format_loss(self.smallest_visible_loss)}. Tolerated: "
-            f"{self.margin:.2g}.",
-        )
-        note = Notes(
-            (f"Differences below are information, each by a test of its own: {diff_tables.summary[0]}.",)
-        )
-        parts = (note, *diff_tables.parts)
+        """Return the report: the estimates that decide, the other ones for information, and the decision."""
+        parts, warnings = self._describe_other_estimates(digits)
         if page:
             return Tables(
-                summary,
+                self._summary,
                 parts,
                 title="Gate",
-                warnings=diff_tables.warnings,
+                warnings=warnings,
                 verdict=(Remark("Verdict", (self.verdict,)),),
             )
-        return Tables(summary, (*parts, self.verdict), warnings=diff_tables.warnings)
+        return Tables(self._summary, (*parts, self.verdict), warnings=warnings)
+
+    @property
+    def _summary(self) -> tuple[str, ...]:
+        """Three lines: the difference with its interval, the promised error rates and the visible loss."""
+        estimates = (
+            f"{self.names} by {self.metric} ({self.estimator}): {self._format_value(self.old)} -> "
+            f"{self._format_value(self.new)}, difference {self._format_difference()}, {self.n_users:,} users"
+        )
+        visible_loss = (
+            f"Smallest visible loss, with 80% power: {format_loss(self.smallest_visible_loss)}. "
+            f"Tolerated: {self.margin:.2g}."
+        )
+        return estimates, describe_false_alarms(self.confidence_level, self.weeks), visible_loss
+
+    def _build_row(self) -> tuple[Cell, ...]:
+        """Return the cells metric, requirement, old, new, difference and outcome of a table of gates."""
+        return (
+            Cell(f"{self.metric} ({self.estimator})"),
+            Cell(NOT_WORSE),
+            Cell(self._format_value(self.old)),
+            Cell(self._format_value(self.new)),
+            Cell(self._format_difference()),
+            Cell(self.outcome),
+        )
+
+    def _format_difference(self) -> str:
+        """Format the difference with its interval, whose level is named."""
+        bounds = f"[{self._format_signed(self.low)}, {self._format_signed(self.high)}]"
+        return f"{self._format_signed(self.difference)} ({name_interval(self.interval_level)} {bounds})"
+
+    def _describe_other_estimates(self, digits: int) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+        """Return a table of the estimates that do not decide, changed options, and warnings of the differences.
+
+        The estimate that decides is not among them, because it has its own interval.
+        """
+        frame = self.frame
+        other_rows = frame[~frame["decides"]]
+        names = display_names(list(frame["estimator"].unique()))
+        rows = []
+        for row in other_rows.to_dict("records"):
+            label = f"{row['metric']} {names[row['estimator']]}"
+            rows.append((Cell(label), *build_difference_cells(row, digits)))
+        parts: list[Part] = []
+        if rows:
+            title = f"other estimates ({format_level(self.diff.confidence_level)} intervals)"
+            parts.append(Table(("estimate", "old", "new", "difference"), tuple(rows), title, signed=True))
+        if len(self.diff.changed):
+            parts += [Heading("What else changed"), Table.of(self.diff.changed, "Versions, options and data")]
+        return tuple(parts), self.diff.tables(digits=digits).warnings
 
     @property
     def _n_decimals(self) -> int:
@@ -240,7 +306,9 @@ def gate(
     lies above 0. It is "suspicious" instead of "better" when Δ is also more than `suspicious` times the
     incumbent's value, or `suspicious` times its distance to 1 if that is less. It is "not worse" when the
     interval excludes the relevant loss and the smallest loss that could be detected is not larger than the
-    incumbent's value. In all other cases the gate cannot tell.
+    incumbent's value. It is "identical" when both rank every held-out interaction equally, and "no
+    difference" when the rankings differ, no user has another value, and `margin=0` asks to exclude every
+    loss. In all other cases the gate cannot tell.
 
     Parameters
     ----------
@@ -265,9 +333,10 @@ def gate(
     suspicious : float, default 0.5
         Share from which an improvement is implausible.
     strict : bool, default True
-        Whether "cannot tell" fails.
+        Whether "cannot tell" and "no difference" fail.
     confidence_level : float, default 0.95
-        1 − the probability that one of `weeks` equally good candidates is called worse.
+        1 − the probability that one of `weeks` equally good candidates is called worse. The probability that
+        one is called better or suspicious is at most as large, so that of either is at most twice as large.
 
     Returns
     -------
@@ -304,12 +373,11 @@ def gate(
     candidate, incumbent = _resolve_pair(new, old, candidate, incumbent)
     level = (1 - confidence_level) / weeks
     verdict = _choose_verdict(new, old, metric)
-    metric = verdict.metric
     is_estimator_named = estimator is not None
-    estimator = _choose_estimator(verdict, estimator, new)
+    metric, estimator = choose_criterion(new, old, metric, estimator)
     _check_comparable(new, old, metric, estimator)
-    new_estimate = _get_defined_estimate("new", new, (candidate, metric, estimator))
-    old_estimate = _get_defined_estimate("old", old, (incumbent, metric, estimator))
+    new_estimate = get_defined_estimate("new", new, (candidate, metric, estimator))
+    old_estimate = get_defined_estimate("old", old, (incumbent, metric, estimator))
 
     difference = Difference.from_estimates(new_estimate, old_estimate)
     if margin is None:
@@ -321,13 +389,20 @@ def gate(
     low, high = difference.bounds(level)
     smallest_loss = round_up_loss(difference.smallest_visible(level, tolerated_loss))
 
-    reason = new_estimate.flag or old_estimate.flag
-    if not reason and not is_estimator_named:
+    reason = ""
+    is_identical = _have_equal_ranks(new, old, candidate, incumbent) and new_estimate.value > 0
+    if not is_identical:
+        reason = new_estimate.flag or old_estimate.flag
+    if not reason and not is_identical and not is_estimator_named:
         reason = _describe_contradiction(
             verdict=verdict, new=new, old=old, pair=(candidate, incumbent), low=low, high=high, level=level
         )
     outcome: Outcome = "cannot tell"
-    if not reason:
+    if is_identical:
+        outcome = "identical"
+    elif not reason and difference.is_zero and margin == 0:
+        outcome = "no difference"
+    elif not reason:
         outcome = _decide_outcome(
             new_value=new_estimate.value,
             old_value=old_estimate.value,
@@ -366,12 +441,19 @@ def gate(
     )
 
 
-def _get_defined_estimate(role: str, evaluation: Evaluation, key: tuple[str, str, str]) -> Estimate:
+def get_defined_estimate(role: str, evaluation: Evaluation, key: tuple[str, str, str]) -> Estimate:
     """Return one estimate; raise `InputError` unless it and its standard error are finite."""
     estimate = evaluation.estimate(*key)
     if not np.isfinite([estimate.value, estimate.standard_error]).all():
         raise InputError(f"{key} of the {role} result is undefined, or has no standard error.")
     return estimate
+
+
+def _have_equal_ranks(new: Evaluation, old: Evaluation, candidate: str, incumbent: str) -> bool:
+    """Return whether both recommenders are known to rank every held-out interaction equally."""
+    new_hash = new._rank_hashes.get(candidate, "")
+    old_hash = old._rank_hashes.get(incumbent, "")
+    return new_hash == old_hash != ""
 
 
 def _is_implausible(difference: float, old_value: float, suspicious: float) -> bool:
@@ -401,9 +483,8 @@ def _decide_outcome(
         return "worse"
     if low > 0:
         return "suspicious" if is_implausible else "better"
-    is_equal = low == high == 0
     could_detect_loss = smallest_loss <= old_value and not is_implausible
-    if low >= -relevant_loss and new_value > 0 and (is_equal or could_detect_loss):
+    if low >= -relevant_loss and new_value > 0 and could_detect_loss:
         return "not worse"
     return "cannot tell"
 
@@ -437,7 +518,7 @@ def check_gate_options(options: Mapping[str, Any]) -> None:
         check_fraction("confidence_level", options["confidence_level"])
 
 
-def _check_has_model(role: str, name: str | None, evaluation: Evaluation) -> None:
+def check_has_model(role: str, name: str | None, evaluation: Evaluation) -> None:
     """Raise `UnknownNameError` for a candidate or incumbent that the evaluation does not contain."""
     if name is not None and name not in evaluation.models:
         raise UnknownNameError(f"{role}:", name, evaluation.models)
@@ -450,8 +531,8 @@ def _resolve_pair(
     for evaluation in (new, old):
         if not isinstance(evaluation, Evaluation):
             raise InputError(f"new and old must be evaluations; got {type(evaluation).__name__}.")
-    _check_has_model("candidate", candidate, new)
-    _check_has_model("incumbent", incumbent, old)
+    check_has_model("candidate", candidate, new)
+    check_has_model("incumbent", incumbent, old)
     new_names = [candidate] if candidate else new.models
     old_names = [incumbent] if incumbent else old.models
     if new is old and len(new.models) == 2 and new_names != old_names:
@@ -478,6 +559,14 @@ def _resolve_pair(
             f"{new_names[0]} is candidate and incumbent of the same result; name two recommenders."
         )
     return new_names[0], old_names[0]
+
+
+def choose_criterion(
+    new: Evaluation, old: Evaluation, metric: str | None, estimator: str | None
+) -> tuple[str, str]:
+    """Return the labels of the metric and the estimator that decide; None: the default."""
+    verdict = _choose_verdict(new, old, metric)
+    return verdict.metric, _choose_estimator(verdict, estimator, new)
 
 
 def _choose_verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Verdict:
@@ -681,8 +770,33 @@ def describe_undetected_loss(loss: float, value: float) -> str:
     return f"a loss below {format_loss(loss)} could not have been seen"
 
 
+def describe_false_alarms(confidence_level: float, weeks: int) -> str:
+    """Return how often an equally good candidate is called worse or suspicious at most, as a sentence."""
+    side = 1 - confidence_level
+    either = min(2 * side, 1.0)
+    return (
+        f"False alarms {describe_season(weeks)}: WORSE at most {side:.2g}, suspicious at most {side:.2g}, "
+        f"either at most {either:.2g}."
+    )
+
+
 def describe_season(weeks: int) -> str:
     """Return the period over which false alarms are counted, as text."""
     if weeks == 1:
         return "of a single decision"
     return f"in a season of {weeks:,} weeks"
+
+
+def name_interval(level: float) -> str:
+    """Return the name of an interval with its level.
+
+    Where each bound has an error probability of one half or more, there is no level.
+
+    Examples
+    --------
+    >>> name_interval(0.9962), name_interval(-0.2)
+    ('99.62% interval', 'bounds with error probability 0.6 each')
+    """
+    if level <= 0:
+        return f"bounds with error probability {(1 - level) / 2:.2g} each"
+    return f"{format_level(level)} interval"

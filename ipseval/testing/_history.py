@@ -15,7 +15,7 @@ from ipseval.reporting import Tables, load
 from ipseval.reporting.formatting import count_decimals, format_fixed, format_signed, join_names
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Remark, Table
-from ipseval.testing._gate import Gate, Outcome, describe_season, format_loss, gate
+from ipseval.testing._gate import Gate, Outcome, describe_false_alarms, format_loss, gate, name_interval
 from ipseval.utils.checks import format_count
 from ipseval.utils.public import public_function
 
@@ -26,6 +26,7 @@ LISTED_OUTCOMES: dict[Outcome, str] = {
     "worse": "WORSE",
     "suspicious": "Suspicious",
     "cannot tell": "Undecided",
+    "no difference": "No difference",
 }
 HEADER = ("gate", "old", "new", "difference", "smallest visible loss", "outcome", "changed")
 WORD_COLUMNS = frozenset({0, 5, 6})  # columns of the header that contain words
@@ -93,9 +94,9 @@ class GateHistory(Result):
         _, last_gate = self._last
         n_weeks = max(decision.weeks for decision in self.gates.values())
         summary = (
-            f"{last_gate.names} by {last_gate.metric} ({last_gate.estimator})",
-            f"False alarms: at most {1 - last_gate.confidence_level:.2g} {describe_season(n_weeks)}, one "
-            "share each.",
+            f"{last_gate.names} by {last_gate.metric} ({last_gate.estimator}), each with its "
+            f"{name_interval(last_gate.interval_level)}",
+            describe_false_alarms(last_gate.confidence_level, n_weeks),
         )
         table = Table(
             HEADER, _format_rows(frame, digits), words=WORD_COLUMNS, signed=True, metric=last_gate.metric

@@ -17,12 +17,20 @@ from ipseval.reporting import Tables
 from ipseval.reporting.formatting import join_names
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
-from ipseval.testing._gate import Gate, Outcome, check_gate_options, describe_undetected_loss, gate
+from ipseval.testing._gate import (
+    Gate,
+    Outcome,
+    check_gate_options,
+    describe_undetected_loss,
+    gate,
+    name_interval,
+)
 from ipseval.utils.checks import as_generator
 from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray, RngLike
 
 POPULARITY = "popularity"
+MISSED: tuple[Outcome, ...] = ("identical", "not worse", "cannot tell", "no difference")
 COLUMNS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "outcome")
 
 
@@ -68,7 +76,7 @@ class Preflight(Result):
     def verdict(self) -> str:
         """Names of the candidates that the gate rejects, that it does not reject, and that are better."""
         rejected_names = self._names_with_outcome("worse")
-        missed_names = self._names_with_outcome("not worse", "cannot tell")
+        missed_names = self._names_with_outcome(*MISSED)
         better_names = self._names_with_outcome("better", "suspicious")
         clauses = []
         if rejected_names:
@@ -99,7 +107,7 @@ class Preflight(Result):
         first_gate = next(iter(self.gates.values()))
         summary = (
             f"Preflight of the gate on {first_gate.incumbent} by {first_gate.metric} "
-            f"({first_gate.estimator})",
+            f"({first_gate.estimator}), with {name_interval(first_gate.interval_level)}s",
         )
         table = Table.of(self.frame, formats=f".{digits + 1}f", n_keys=3)
         if page:

@@ -321,7 +321,9 @@ def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd
             else:
                 frame = pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
         except ImportError:
-            raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.") from None
+            raise InputError(
+                f"{path} is Parquet, which needs pyarrow. Install it by pip install pyarrow."
+            ) from None
 
     new_names: dict[str, str] = {}
     for old, new in (columns or {}).items():

@@ -41,6 +41,7 @@ def public_function(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True  # of the report of pytest: it shows the function, not this wrapper
         if _is_inside_call.get():
             return function(*args, **kwargs)
         _check_truth_values(truth_values, args, kwargs)

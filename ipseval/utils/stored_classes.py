@@ -41,6 +41,8 @@ STORED_CLASSES = {
     "gamma-sweep": "ipseval.evaluation._page_curves:GammaSweep",
     "gate": "ipseval.testing._gate:Gate",
     "gate-history": "ipseval.testing._history:GateHistory",
+    "gate-limit": "ipseval.testing._limits:Limit",
+    "gate-metrics": "ipseval.testing._metric_gates:MetricGates",
     "gate-preflight": "ipseval.testing._preflight:Preflight",
     "impression-chance": "ipseval.propensity.impressions:_ExposureProbability",
     "impression-counts": "ipseval.propensity.impressions:PairCounts",

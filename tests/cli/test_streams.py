@@ -17,8 +17,6 @@ LOG = "user,item\n" + "".join(f"{user},{(user + step) % 7}\n" for user in range(
 COMMANDS = (
     "--version",
     "--help",
-    "compare --help",
-    "evaluate --list-metrics",
     "evaluate log.csv --model popularity --quiet",
     "doctor",
 )

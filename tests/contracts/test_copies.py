@@ -176,7 +176,7 @@ def test_copies_are_validated_as_the_originals(family):
 
 
 def on_dask(metrics, estimators):
-    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install 'ipseval[dask]'")
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install dask")
     world, rng = random_world(4), np.random.default_rng(0)
     frames = [
         pd.DataFrame({"user": log.user_ids[log.user], "item": log.item_ids[log.item]})

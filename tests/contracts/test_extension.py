@@ -138,7 +138,7 @@ def of_ratings():
 
 
 def on_dask():
-    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install 'ipseval[dask]'")
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install dask")
     frames = [pd.DataFrame({"user": [0, 1], "item": items}) for items in ([0, 1], [1, 2])]
     model = np.ones((2, 1)), np.arange(3.0)[:, None]
     parts = [dd.from_pandas(frame, npartitions=1) for frame in frames]

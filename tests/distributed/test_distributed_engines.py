@@ -48,11 +48,11 @@ def installed(*names: str) -> bool:
 
 
 needs_dask = pytest.mark.skipif(
-    not installed("dask", "distributed"), reason="Dask is not installed: pip install 'ipseval[dask]'"
+    not installed("dask", "distributed"), reason="Dask is not installed: pip install dask distributed"
 )
 needs_spark = pytest.mark.skipif(
     not installed("pyspark") or shutil.which("java") is None,
-    reason="Spark needs pip install 'ipseval[spark]' and apt-get install openjdk-17-jre-headless",
+    reason="Spark needs pip install pyspark and apt-get install openjdk-17-jre-headless",
 )
 
 

@@ -59,8 +59,8 @@ PAGES = sorted(
 @pytest.mark.filterwarnings("ignore")
 def test_a_page_of_the_reference_has_a_stability_and_an_example_of_every_name(page: str, empty_folder):
     if page == "distributed.md":
-        pytest.importorskip("dask", reason="dask is not installed: pip install 'ipseval[dask]'")
-        pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'ipseval[duckdb]'")
+        pytest.importorskip("dask", reason="dask is not installed: pip install dask")
+        pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
     if page == "integrations.md":
         lenskit = pytest.importorskip("lenskit", reason="lenskit is not installed")
         if not lenskit.__version__.startswith("2025."):
@@ -242,7 +242,7 @@ def test_the_blocks_of_the_page_on_gates_run(gated):
 
 @pytest.mark.filterwarnings("ignore")  # Dask's own
 def test_the_example_of_the_page_on_clusters_runs_with_dask(empty_folder):
-    dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'ipseval[dask]'")
+    dask = pytest.importorskip("dask", reason="dask is not installed: pip install dask")
     with dask.config.set(scheduler="synchronous"):
         result = run_page("performance.md", skipping=("LocalCluster", "SparkSession"))["result"]
     assert result.frame["model"].unique().tolist() == ["taste", "popular"]

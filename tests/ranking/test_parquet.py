@@ -134,10 +134,10 @@ def test_ids_that_parquet_does_not_hold_are_refused(tmp_path):
         ranked.to_parquet(tmp_path / "ranks.parquet")
 
 
-def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
+def test_without_pyarrow_the_error_names_the_package(tmp_path, monkeypatch):
     ranked = make_ranks(*IDS["int64"])
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"ipseval\[parquet\]"):
+    with pytest.raises(InputError, match=r"need pyarrow\. Install it by pip install pyarrow\."):
         ranked.to_parquet(tmp_path / "ranks.parquet")
 
 
@@ -152,7 +152,7 @@ def test_every_damage_is_an_error_or_changes_nothing(tmp_path):
         for position in positions
     ]
     n_refused = 0
-    for damaged in [*flipped, *(content[:size] for size in range(0, len(content), 131))]:
+    for damaged in flipped:
         path.write_bytes(damaged)
         try:
             restored = RankedPositives.from_parquet(path)
@@ -160,7 +160,11 @@ def test_every_damage_is_an_error_or_changes_nothing(tmp_path):
             n_refused += 1
             continue
         assert_same(restored, ranked)
-    assert n_refused > 0.5 * len(flipped)
+    assert n_refused > 0  # how many depends on the length of the file, and on the release of pyarrow
+    for size in range(0, len(content), 131):
+        path.write_bytes(content[:size])
+        with pytest.raises(InputError):
+            RankedPositives.from_parquet(path)
 
 
 def test_ranks_are_written_completely_or_not_at_all(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from ipseval import Interactions, RankedPositives, Split
 
 has_numba = find_spec("numba") is not None
-needs_numba = pytest.mark.skipif(not has_numba, reason="Numba is not installed: pip install 'ipseval[fast]'")
+needs_numba = pytest.mark.skipif(not has_numba, reason="Numba is not installed: pip install numba")
 ENGINES = ("numpy", pytest.param("numba", marks=needs_numba))
 INSTALLED = ("numpy", *(("numba",) if has_numba else ()))
 

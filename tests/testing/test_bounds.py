@@ -146,7 +146,6 @@ def test_users_are_paired_and_the_heaviest_one_sets_the_largest_difference():
     assert paired.user_differences is not None
     assert paired.user_differences.mean() == pytest.approx(paired.value)
     assert np.sqrt(paired.user_differences.var(ddof=1) / 4) == pytest.approx(paired.std_error)
-    assert Difference.from_estimates(estimate([0, 1]), estimate([0, 1])).bounds(0.05) == (0.0, 0.0)
     equal = [0.1] * 3  # their mean is a little more than each
     assert (
         Difference.from_estimates(
@@ -154,6 +153,45 @@ def test_users_are_paired_and_the_heaviest_one_sets_the_largest_difference():
         ).largest
         == 1
     )
+
+
+@pytest.mark.parametrize(("n", "largest"), [(1, 1.0), (5, 1.0), (25, 2.5), (400, 1.0)])
+def test_bounds_without_any_difference_are_those_of_an_unobserved_share_of_users(n, largest):
+    # With a share q of users that lose the largest difference, n users show none with probability (1 − q)^n.
+    no_difference = Difference(0.0, 0.0, n, np.zeros(n), largest)
+    low, high = no_difference.bounds(LEVEL)
+    share = high / largest
+    assert (1 - share) ** n == pytest.approx(LEVEL, rel=1e-9)
+    assert low == -high
+    assert Difference(0.0, 0.0, n, None, largest).bounds(LEVEL) == (low, high)  # where only moments were kept
+    assert no_difference.smallest_visible(LEVEL, 0.0) == high
+    assert no_difference.is_zero
+
+
+def test_a_loss_that_no_user_shows_is_inside_the_bounds_as_often_as_promised():
+    rng = np.random.default_rng(7)
+    missed = []
+    for _ in range(2000):
+        lost = (rng.random(10) < 0.3).astype(float)  # the true loss is 0.3
+        if not lost.any():
+            missed.append(difference(-lost).bounds(0.02)[0] > -0.3)
+    assert len(missed) > 20  # 0.7^10 = 2.8% of samples show none
+    assert not any(missed)
+
+
+def test_bounds_of_an_estimate_are_those_of_its_difference_from_zero():
+    values = np.random.default_rng(8).random(60)
+    own_bounds = Difference.from_zero(estimate(values)).bounds(LEVEL)
+    assert own_bounds == pytest.approx(difference(values).bounds(LEVEL))
+    merged = Estimate("m", "e", Moments.of([estimate(values).user_sums]).members()[0], 9, Claim("biased"))
+    reach = stdtrit(59, 1 - LEVEL) * values.std(ddof=1) / np.sqrt(60)
+    expected = (values.mean() - reach, values.mean() + reach)
+    assert Difference.from_zero(merged).bounds(LEVEL) == pytest.approx(expected)
+
+
+def test_the_largest_difference_is_at_least_the_largest_value_of_a_user():
+    assert Difference.from_estimates(estimate([4.0, 1.0]), estimate([4.0, 1.0])).largest == 4.0
+    assert Difference.from_zero(estimate([4.0, 1.0])).largest == 4.0
 
 
 def test_difference_within_rounding_is_zero():
@@ -174,7 +212,7 @@ def test_difference_as_large_as_its_error_is_not_an_equality():
 
 
 def test_smallest_visible_loss_is_nan_without_a_standard_error():
-    assert np.isnan(difference([0.0, 0.0, 0.0]).smallest_visible(0.05, 0.0))
+    assert np.isnan(Difference(-1.0, 0.0, 3, np.full(3, -1.0)).smallest_visible(0.05, 0.0))
     assert np.isnan(difference([0.1, 0.0, -0.1]).smallest_visible(LEVEL, 0.0))  # three users: no power
 
 
@@ -205,4 +243,3 @@ def test_difference_that_is_equal_for_all_users_is_not_certain(n):
     assert low == pytest.approx(-1.0)
     share = 1 - LEVEL ** (1 / n)  # that the imagined user takes with probability LEVEL
     assert high == pytest.approx(2 * share - 1, abs=0.02)
-    assert Difference(0.0, 0.0, n, np.zeros(n)).bounds(LEVEL) == (0.0, 0.0)

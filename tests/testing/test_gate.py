@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
+from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.evaluation.verdict import ModelRanking, Verdict, WeightSupport
 from ipseval.testing import gate
 from tests.inside.testing import (
@@ -26,6 +27,7 @@ from tests.testing.gate_results import (
     make_evaluation,
     make_nearly_equal_pair,
     pair,
+    ranks,
     values,
 )
 
@@ -39,7 +41,7 @@ WORDS = [
         4,
         "cannot tell by recall@5 (aoa): too few users; a loss below 0.14 could",
     ),
-    (values(0.5), "not worse", 0, "not shown to be worse by recall@5 (aoa): every user has the same value"),
+    (values(0.5), "not worse", 0, "not shown to be worse by recall@5 (aoa): no user differs; a loss below"),
 ]
 
 
@@ -50,7 +52,10 @@ def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
     assert decision.verdict.startswith(line)
     text = str(decision)
     assert text.splitlines()[-1].startswith(line[:60])
-    assert "False alarms: at most 0.05 in a season of 26 weeks" in text
+    promise = "WORSE at most 0.05, suspicious at most 0.05, either at most 0.1."
+    assert f"False alarms in a season of 26 weeks: {promise}" in text
+    assert text.count("99.62% interval [") == 1  # one interval of the difference that decides
+    assert "95%" not in text
     assert len(decision.tables(page=True).verdict) == 1
     assert not decision.tables().verdict  # it is the last line
     assert gate(*pair(values(0.5), new), strict=False).exit_code == {4: 0}.get(code, code)
@@ -85,7 +90,57 @@ def test_improvement_is_implausible_relative_to_the_value_of_the_incumbent_or_it
 def test_values_of_zero_or_below_are_never_called_not_worse():
     recalls = values(0.5)
     assert gate(*pair(-recalls, -recalls)).outcome == "cannot tell"
-    assert gate(*pair(recalls, recalls), margin=0).outcome == "not worse"
+
+
+def test_no_user_differs_is_bounded_by_the_number_of_users():
+    # A share of 1 − level^(1/n) of users loses all: 0.22 with 25 users, and 0.016 with 400; 0.1 is relevant.
+    few, many = values(0.52, 25), values(0.5, 400)
+    level = 0.05 / 26
+    for recalls, outcome in ((few, "cannot tell"), (many, "not worse")):
+        decision = gate(*pair(recalls, recalls))
+        bound = 1 - level ** (1 / recalls.size)
+        assert decision.outcome == outcome
+        assert (decision.low, decision.high) == (pytest.approx(-bound), pytest.approx(bound))
+        assert bound <= decision.smallest_visible_loss <= 1.1 * bound  # rounded up to two digits
+
+
+def test_no_difference_and_a_margin_of_0_have_an_outcome_and_an_exit_code_of_their_own():
+    recalls = values(0.5)
+    decision = gate(*pair(recalls, recalls), margin=0)
+    assert (decision.outcome, decision.exit_code, decision.passed) == ("no difference", 5, False)
+    assert decision.verdict == (
+        "no difference by recall@5 (aoa), and a margin of 0 excludes every loss; a loss below 0.016 could not have "
+        "been seen"
+    )
+    assert gate(*pair(recalls, recalls), margin=0, strict=False).exit_code == 0
+    assert gate(*pair(recalls, recalls), margin=0.02).outcome == "not worse"
+    assert gate(*pair(recalls, values(0.5, seed=1)), margin=0).outcome == "cannot tell"
+
+
+def test_identical_rankings_are_told_from_equal_values_by_a_hash_of_the_ranks(tmp_path):
+    above = np.arange(30) % 10
+    old = evaluate_ranks({"m": ranks(above)}, metrics=["recall@5"], estimators=["aoa"])
+    same = evaluate_ranks({"m": ranks(above.copy())}, metrics=["recall@5"], estimators=["aoa"])
+    moved_below_the_cutoff = np.where(above == 9, 8, above)
+    changed = evaluate_ranks({"m": ranks(moved_below_the_cutoff)}, metrics=["recall@5"], estimators=["aoa"])
+    old.save(tmp_path / "old.npz", ranks=False)
+    for incumbent in (old, Evaluation.load(tmp_path / "old.npz")):
+        identical = gate(same, incumbent, margin=0)
+        assert (identical.outcome, identical.exit_code) == ("identical", 0)
+        assert identical.verdict.startswith(
+            "identical by recall@5 (aoa): every rank is the same; a loss below 0.19 "
+        )
+        equal = gate(changed, incumbent)
+        assert (equal.outcome, equal.old, equal.new) == ("cannot tell", 0.5, 0.5)
+    # Where a list ends before an interaction, its rank is not known.
+    lists = replace(ranks(np.minimum(above, 7)), max_rank=7)
+    cut = [evaluate_ranks({"m": lists}, metrics=["recall@5"], estimators=["aoa"]) for _ in range(2)]
+    assert gate(*cut).outcome == "cannot tell"
+    worthless = [
+        evaluate_ranks({"m": ranks(np.full(30, 20))}, metrics=["recall@5"], estimators=["aoa"])
+        for _ in range(2)
+    ]
+    assert gate(*worthless).outcome == "cannot tell"  # both may have been loaded wrongly
 
 
 def test_loss_of_the_whole_value_can_be_detected_and_a_larger_loss_cannot():

@@ -15,20 +15,16 @@ from ipseval.testing import Gate, gate, history
 from tests.inside.testing import GateHistory, Preflight
 from tests.testing.gate_results import (
     NAN,
+    evaluate_rare_items,
     pair,
     ranks,
     values,
 )
 
 REPORT = """\
-als by recall@5 (aoa): 0.500 -> 0.450, difference −0.050 [−0.154, +0.055], 400 users
-False alarms: at most 0.05 in a season of 26 weeks. Smallest visible loss, with 80% power: 0.15. Tolerated: 0.
-
-Differences below are information, each by a test of its own: 1 estimate in both, new minus old, 95%
-  intervals.
-
-recall@5  AOA: old    new                        difference
-als          0.500  0.450  −0.050 [−0.119, +0.019] p = 0.16
+als by recall@5 (aoa): 0.500 -> 0.450, difference −0.050 (99.62% interval [−0.154, +0.055]), 400 users
+False alarms in a season of 26 weeks: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
+Smallest visible loss, with 80% power: 0.15. Tolerated: 0.
 
 cannot tell by recall@5 (aoa): too few users; a loss below 0.15 could not have been seen"""
 
@@ -40,9 +36,20 @@ def test_report_shows_the_deciding_estimate_then_all_differences_then_the_decisi
     assert decision.verdict in decision.tables().parts
     assert decision.verdict not in decision.tables(page=True).parts
     equal_report = str(gate(*pair(values(0.5), values(0.5)), weeks=2)).splitlines()
-    assert equal_report[0] == "als by recall@5 (aoa): 0.50000 -> 0.50000, difference 0 [0, 0], 400 users"
-    assert equal_report[1].startswith("False alarms: at most 0.05 in a season of 2 weeks.")
-    assert " Smallest visible loss, with 80% power: not" in equal_report[1]
+    difference = "difference 0 (95% interval [−0.0092, +0.0092])"  # 1 − 0.025^(1/400)
+    assert equal_report[0] == f"als by recall@5 (aoa): 0.5000 -> 0.5000, {difference}, 400 users"
+    assert equal_report[1].startswith("False alarms in a season of 2 weeks: WORSE at most 0.05,")
+    assert equal_report[2].startswith("Smallest visible loss, with 80% power: 0.0092.")
+
+
+def test_estimates_that_do_not_decide_are_rows_of_one_table():
+    old, new = evaluate_rare_items("fitted")
+    lines = str(gate(new, old)).splitlines()
+    (header,) = [line for line in lines if line.startswith("other estimates (95% intervals)")]
+    assert header.split()[-3:] == ["old", "new", "difference"]
+    (row,) = [line for line in lines if line.startswith("recall@5 ")]
+    assert row.startswith("recall@5 SNIPS pooled")
+    assert "p < 0.001" in row
 
 
 def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
@@ -54,7 +61,8 @@ def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
     assert (tmp_path / "gate.json").read_text().startswith('{\n  "outcome": "worse",\n  "candidate"')
     assert stored["verdict"] == decision.verdict
     assert [row["decides"] for row in stored["differences"]] == [True]
-    assert json.loads(gate(*pair(values(0.5), values(0.5))).to_json())["smallest_visible_loss"] is None
+    few = gate(*pair(values(0.5, 4), values(0.25, 4)))
+    assert json.loads(few.to_json())["smallest_visible_loss"] is None
 
 
 def test_history_reads_gates_and_evaluations_and_lists_the_changes(tmp_path):
@@ -96,8 +104,8 @@ def test_history_warns_of_more_gates_than_weeks(tmp_path):
 
 
 HISTORY = """\
-als by recall@5 (aoa)
-False alarms: at most 0.05 in a season of 4 weeks, one share each.
+als by recall@5 (aoa), each with its 97.5% interval
+False alarms in a season of 4 weeks: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
 
 5 gates share a probability of a false alarm that was set for 4.
 The candidate is not the same in all gates: als and v2.
@@ -140,7 +148,7 @@ def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decisi
 
 
 PREFLIGHT = """\
-Preflight of the gate on als by recall@5 (aoa)
+Preflight of the gate on als by recall@5 (aoa), with 97.5% intervals
 
 model  metric    estimator    old    new  difference  ci_low  ci_high  smallest_visible_loss  outcome
 a      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120  worse

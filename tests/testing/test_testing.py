@@ -220,7 +220,7 @@ LEAKED[SPLIT.test.user, SPLIT.test.item] = 1.0
 @pytest.mark.parametrize(
     ("new", "options", "code", "last"),
     [
-        (SAME, (), 0, "not shown to be worse by recall@5 (aoa): every user has the same value"),
+        (SAME, (), 0, "identical by recall@5 (aoa): every rank is the same; a loss below"),
         (WORSE, (), 1, "WORSE by recall@5 (aoa)"),
         (SAME, ("--metric", "mrr"), 2, ""),
         (evaluate_scores(LEAKED), (), 3, "suspiciously better by recall@5 (aoa): look for leakage"),
@@ -244,7 +244,7 @@ def test_compare_exits_with_the_code_of_the_decision_and_prints_it_last(
     new.save(tmp_path / "new.npz")
     assert main(["compare", str(tmp_path / "new.npz"), str(baseline), *options]) == code
     printed = capsys.readouterr().out
-    assert "old    new" in printed or "old     new" in printed  # what changed is shown in any case
+    assert "old    new" in printed or "old     new" in printed  # the differences are shown in any case
     if last:
         assert printed.splitlines()[-1].startswith(last)
 
@@ -384,10 +384,24 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, 
         return int(code), capfd.readouterr().out
 
     code, output = run()
-    assert (code, "there is no stored result" in output) == (1, True)
+    command = "Write it: pytest --ipseval-update test_model.py::test_als[als]"
+    assert (code, "there is no baseline" in output, command in output) == (1, True, True)
     assert run("--ipseval-update")[0] == 0
     names = sorted(path.name for path in (tmp_path / "baselines").iterdir())
     assert names == ["test_als-als.npz"]
     assert run()[0] == 0
     monkeypatch.setenv("SCORE_OF_POSITIVES", "-1")
     assert "WORSE by recall@3 (aoa), compared with" in run()[1]
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    failure = run("--tb=auto", "--junit-xml=report.xml")[1]
+    section = failure[failure.index("test_als[als] __") :].splitlines()
+    assert section.index("test_model.py:16: AssertionError") + 1 <= 15  # all that a failed gate prints
+    figures = "als by recall@3 (aoa): 1.000 -> 0.000, difference −1.000 (99.62% interval [−1.000, "
+    assert f"E       {figures}" in failure
+    assert "E       If the loss is accepted, write the baseline anew: pytest --ipseval-update." in failure
+    (annotation,) = [line for line in section if line.startswith("::error ")]
+    place = "file=test_model.py,line=11,title=test_als[als]"
+    assert annotation.startswith(f"::error {place}::WORSE by recall@3 (aoa), compared with ")
+    assert f"%0A{figures.replace('%', '%25')}" in annotation
+    report = Path("report.xml").read_text("utf-8")
+    assert '<property name="ipseval" value="WORSE by recall@3 (aoa), compared with' in report

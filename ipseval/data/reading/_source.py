@@ -457,7 +457,7 @@ def _find_layout_lists(layout: Layout) -> tuple[str, ...]:
 def _open_parquet(path: Path) -> Source:
     """Return a Parquet file, or a folder of such files, as a source."""
     if find_spec("pyarrow") is None:
-        raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.")
+        raise InputError(f"{path} is Parquet, which needs pyarrow. Install it by pip install pyarrow.")
     from pyarrow import dataset
 
     with reading(path):
