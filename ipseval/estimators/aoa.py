@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ipseval.estimators._linear_form import LinearForm, Parts
+from ipseval.estimators._ratio_of_sums import compute_ratio_parts, compute_ratio_sums
 from ipseval.estimators.base import Estimator, Target
 from ipseval.estimators.guarantees import Claim, NRelevant
 from ipseval.estimators.sample import Sample
@@ -80,7 +81,12 @@ class Aoa(Estimator):
         return self.normalize
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = v_u and D_u = 1, or pooled N_u = |S*_u| v_u and D_u = |S*_u|."""
+        """Return N_u = v_u and D_u = 1, or pooled N_u = |S*_u| v_u and D_u = |S*_u|.
+
+        A metric that is a ratio of sums has N_u and D_u of its own.
+        """
+        if metric.is_ratio_of_sums:
+            return compute_ratio_sums(sample, metric, None)
         ranked = sample.ranked
         values = sample.user_values(metric, weighted=False)
         if self._gives_users_equal_weight(metric):
@@ -100,6 +106,8 @@ class Aoa(Estimator):
         """Return the weight and the contribution of each positive; None for a root of a mean."""
         if metric.root:
             return None
+        if metric.is_ratio_of_sums:
+            return compute_ratio_parts(sample, metric, None)
         contributions = metric.attributed(sample.ranks_of(metric), None, ties=sample.ties)
         if contributions is None:
             return None
@@ -121,7 +129,7 @@ class Aoa(Estimator):
         self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
         """Return how the contributions of `metric` are combined; None for a root of a mean."""
-        if metric.root:
+        if metric.root or metric.is_ratio_of_sums:
             return None
         return LinearForm(
             ranked,

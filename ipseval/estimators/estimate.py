@@ -144,6 +144,7 @@ def _describe_cutoff(metric: Metric) -> str:
 
 
 FITTED_WEIGHTS_NOTE = "the error holds that of the fitted weights"
+RATIO_OF_SUMS_NOTE = "a ratio of sums over users, and not a mean of values of users"
 
 
 @public_class
@@ -276,8 +277,11 @@ def build_estimate(
     of_lists: Iterable[str] = (),
 ) -> Estimate:
     """Build an estimate with its guarantee and notes from sums over users."""
-    one_positive_each = extent.positives_per_user.size == 2  # no user has more than one
+    # Weights cancel where no user has more than one positive, unless they are summed over users.
+    one_positive_each = extent.positives_per_user.size == 2 and not metric.is_ratio_of_sums
     notes = list(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant))
+    if metric.is_ratio_of_sums:
+        notes.append(RATIO_OF_SUMS_NOTE)
     if sums.n_undefined:
         notes.append(
             f"{format_count(sums.n_undefined, extent.unit)} left out: the metric is undefined for them"

@@ -9,6 +9,7 @@ import numpy as np
 
 from ipseval.errors import InputError
 from ipseval.estimators._linear_form import LinearForm, Parts
+from ipseval.estimators._ratio_of_sums import compute_ratio_parts, compute_ratio_sums
 from ipseval.estimators.base import Estimator, Target
 from ipseval.estimators.guarantees import Claim, NRelevant
 from ipseval.estimators.sample import Sample
@@ -76,6 +77,9 @@ class Snips(Estimator):
     With v_u = Σwc/Σw and a mass m_u, all three are Σ_u m_u v_u / Σ_u m_u: m_u is 1, the mean weight of the
     user, or the sum of its weights. Other metrics enter with their own weighted value v_u.
 
+    Metrics that define a ratio of sums over users, such as ``psp@5``, have their own N_u and D_u, which all
+    three forms take.
+
     Metrics of sum type under "global" and "pooled" are (Σ_u Σ w c / Σ_u Σ w) · 1/|U| Σ_u |S*_u|: the weights
     are scaled to the observed number of positives. A metric of pairs such as ``auc`` under "pooled", with P
     on the scale of probabilities, is the ratio of won pairs to pairs,
@@ -121,6 +125,8 @@ class Snips(Estimator):
         """
         if self._counts_pairs(metric, sample.is_probability):
             return self._pair_sums(sample, metric)
+        if metric.is_ratio_of_sums:
+            return compute_ratio_sums(sample, metric, sample.weights)
         users = sample.ranked.users
         values = normalized_user_values(sample, metric)
         if self.normalize == "user":
@@ -148,6 +154,8 @@ class Snips(Estimator):
         """Return the weight and the contribution of each positive; None where they do not add up."""
         if metric.root or self._counts_pairs(metric, sample.is_probability):
             return None
+        if metric.is_ratio_of_sums:
+            return compute_ratio_parts(sample, metric, sample.weights)
         contributions = metric.attributed(sample.ranks_of(metric), sample.weights, ties=sample.ties)
         if contributions is None:
             return None
@@ -180,9 +188,9 @@ class Snips(Estimator):
     ) -> LinearForm | None:
         """Return how contributions and weights are combined; None for roots and for ratios of pairs.
 
-        A ratio of pairs is quadratic in the weights.
+        A ratio of pairs is quadratic in the weights, and best lists are sorted by them.
         """
-        if metric.root or self._counts_pairs(metric, is_probability):
+        if metric.root or metric.is_ratio_of_sums or self._counts_pairs(metric, is_probability):
             return None
         is_sum = metric.kind == "sum"
         return LinearForm(
@@ -279,6 +287,15 @@ class ShrunkSnips(Estimator):
             raise InputError(
                 f"estimator 'snips-shrunk({text})': the shrinkage must be a number in [0, 1]."
             ) from None
+
+    def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
+        """Raise for a metric whose normaliser is a sum over users, which has no shrunk form."""
+        super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
+        if metric.is_ratio_of_sums:
+            raise InputError(
+                f"{self.label} shrinks the normaliser of each user, and {metric.label} has the best list of all "
+                "users as its normaliser. Use snips-global."
+            )
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u = the shrunk value plus the first-order effect of the user on w̄, and D_u = 1."""

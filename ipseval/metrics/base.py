@@ -114,6 +114,9 @@ class Metric(ABC):
         Range of the values of a user, with and without weights.
     has_pairs : bool
         Whether `pair_sums` returns the two sums of a ratio of pairs.
+    is_ratio_of_sums : bool
+        Whether the metric of several users is a ratio of sums over users, which `ratio_sums` returns, and not
+        an average of the values of users.
     counts_unobserved : bool
         Whether `unobserved` returns values other than 0.
     linear_in_rank : bool
@@ -146,6 +149,7 @@ class Metric(ABC):
     needs_independence: ClassVar[bool] = False
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     has_pairs: ClassVar[bool] = False
+    is_ratio_of_sums: ClassVar[bool] = False
     counts_unobserved: ClassVar[bool] = False
     linear_in_rank: ClassVar[bool] = False
     corrects_sampling: ClassVar[bool] = False
@@ -328,6 +332,15 @@ class Metric(ABC):
         """Return unbiased estimates of the won pairs and of all pairs of each user.
 
         None for a metric that is not a ratio of pairs (see `has_pairs`).
+        """
+        return None
+
+    def ratio_sums(
+        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the two sums of each user whose totals over users are divided.
+
+        None for a metric that is averaged over users (see `is_ratio_of_sums`).
         """
         return None
 

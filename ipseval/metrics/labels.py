@@ -15,6 +15,7 @@ from ipseval.metrics._first_relevant import Hit, ReciprocalRank
 from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp
 from ipseval.metrics.additive import Atop, Cg, Dcg, Hits, MeanDcg, Recall
 from ipseval.metrics.base import Metric
+from ipseval.metrics.propensity_scored import PropensityScoredNdcg, PropensityScoredPrecision
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import describe_type, format_count
 from ipseval.utils.registry import Registry, is_external, look_up
@@ -34,6 +35,8 @@ METRIC_CLASSES: tuple[type[Metric], ...] = (
     Hit,
     Rbp,
     Hits,
+    PropensityScoredPrecision,
+    PropensityScoredNdcg,
 )
 
 # Advice for names that other libraries use and that are not metrics here.

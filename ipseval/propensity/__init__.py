@@ -7,6 +7,7 @@ from ipseval.propensity._density_ratio import DensityRatioFit, DensityRatioPrope
 from ipseval.propensity._examination import ExaminationCurve, ExaminationModel
 from ipseval.propensity._exposure import DirectPropensity, StratifiedPropensity, fit_gamma_from_exposure
 from ipseval.propensity._gamma import GammaFit, fit_gamma
+from ipseval.propensity._jain import JainPropensity
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._pair_features import profile_features
 from ipseval.propensity._popularity import PopularityExponent, fit_popularity_exponent
@@ -30,6 +31,7 @@ __all__ = [
     "FitError",
     "GammaFit",
     "ImpressionPropensity",
+    "JainPropensity",
     "KnownPropensity",
     "LoggedPropensity",
     "PopularityExponent",

@@ -11,6 +11,7 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity._base import PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioPropensity
 from ipseval.propensity._exposure import DirectPropensity, StratifiedPropensity
+from ipseval.propensity._jain import JainPropensity
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity.impressions import ImpressionPropensity, LoggedPropensity
@@ -32,6 +33,7 @@ def _check_model_class(name: str, candidate: Any) -> type[Any]:
 
 _BUILT_IN: dict[str, type[Any]] = {
     "power-law": PowerLawPropensity,
+    "jain": JainPropensity,
     "known": KnownPropensity,
     "direct": DirectPropensity,
     "stratified": StratifiedPropensity,

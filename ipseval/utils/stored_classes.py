@@ -63,6 +63,8 @@ STORED_CLASSES = {
     "metric-mse": "ipseval.metrics.rating_metrics:Mse",
     "metric-ndcg": "ipseval.metrics._ideal_list:Ndcg",
     "metric-precision": "ipseval.metrics._ideal_list:Precision",
+    "metric-psndcg": "ipseval.metrics.propensity_scored:PropensityScoredNdcg",
+    "metric-psp": "ipseval.metrics.propensity_scored:PropensityScoredPrecision",
     "metric-rbp": "ipseval.metrics._ideal_list:Rbp",
     "metric-recall": "ipseval.metrics.additive:Recall",
     "metric-rmse": "ipseval.metrics.rating_metrics:Rmse",

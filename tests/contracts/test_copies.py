@@ -69,11 +69,14 @@ PLAIN = [one for one in MEMBERS if not one.needs_rewards]
 EVERY_METRIC = [
     ipseval.metric(name if made.takes_cutoff == "none" else f"{name}@5") for name, made in METRICS.items()
 ]
+RATIOS = [metric for metric in EVERY_METRIC if metric.is_ratio_of_sums]
+AVERAGES = [metric for metric in EVERY_METRIC if not metric.is_ratio_of_sums]
 MEANS, ALL = ("recall@5", "atop"), ("recall@5", "dcg", "auc", "ap", "ndcg@5")
 SOME = ("aoa", "ips", "snips-global", "snips-pooled")  # the others are there for the copied estimators
 # Which metrics by which estimators: in each family one of the two is copied.
 FAMILIES = {
-    "metrics": (EVERY_METRIC, SOME),
+    "metrics": (AVERAGES, SOME),
+    "metrics that are ratios": (RATIOS, ("aoa", "snips-global", "snips-pooled")),
     "estimators": (ALL, PLAIN),
     "estimators with rewards": (MEANS, [one for one in MEMBERS if one.needs_rewards]),
 }

@@ -64,13 +64,22 @@ def compute_truth(
                 {
                     "model": name,
                     "metric": metric_object.label,
-                    "ideal": float(np.mean(values)),
+                    "ideal": _average_values(metric_object, values, ranked),
                     "ideal_pooled": _pool_values(metric_object, values, ranked),
                     "n_users": int(ranked.users.size),
                     "n_relevant": len(ranked),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _average_values(metric: Metric, values: FloatArray, ranked: RankedPositives) -> float:
+    """Return the mean of users' values, or the ratio of sums over users for a metric that is one."""
+    sums = metric.ratio_sums(ranked)
+    if sums is None:
+        return float(np.mean(values))
+    numerator, denominator = sums
+    return float(np.sum(numerator) / np.sum(denominator))
 
 
 def _pool_values(metric: Metric, values: FloatArray, ranked: RankedPositives) -> float:
