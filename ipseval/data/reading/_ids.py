@@ -16,7 +16,8 @@ from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions
 from ipseval.data.reading._lists import Lists
 from ipseval.data.reading._log_builder import LogBuilder
-from ipseval.data.reading._source import ENCODING, ReadOptions, Source, open_source
+from ipseval.data.reading._open_source import open_source
+from ipseval.data.reading._source import ENCODING, ReadOptions, Source
 from ipseval.data.reading._value_columns import format_rows
 from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, match_columns
 from ipseval.errors import InputError, Problem, ProblemsError

@@ -16,7 +16,8 @@ from ipseval.data._audit import Audit
 from ipseval.data._impression_checks import check_options
 from ipseval.data.reading._id_columns import find_places
 from ipseval.data.reading._log_builder import LogBuilder
-from ipseval.data.reading._source import ENCODING, ReadOptions, Source, open_source
+from ipseval.data.reading._open_source import open_source
+from ipseval.data.reading._source import ENCODING, ReadOptions, Source
 from ipseval.data.reading._text import LAYOUTS, LayoutName
 from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, match_columns
 from ipseval.errors import InputError, Problem, ProblemsError

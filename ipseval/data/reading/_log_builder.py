@@ -199,11 +199,9 @@ class LogBuilder:
 
     def check_roles(self, source: Source) -> None:
         """Check that columns fit roles for which the caller has not named them; add a problem or a note."""
-        if not self.evidence or self.audit.problems:
+        if source.has_fixed_roles or not self.evidence or self.audit.problems:
             return
         layout = source.layout
-        if layout is not None and (layout.trec or layout.name in ("pairs", "adjacency")):
-            return
         columns = {}
         for role, name in self.column_names.items():
             if role in CHECKED_ROLES:

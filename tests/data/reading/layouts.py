@@ -200,6 +200,16 @@ def write_blocks(table: Table) -> str:
     return "".join(f"{item}:\n{''.join(lines)}" for item, lines in blocks.items())
 
 
+def write_sessions(table: Table) -> str:
+    """Return a JSON object per session with a list of its events, as OTTO published them."""
+    events: dict[str, list[dict[str, Any]]] = {}
+    for record in _records(table):
+        session = record.pop(table.roles["user"])
+        events.setdefault(session, []).append(record)
+    lines = [json.dumps({"session": session, "events": of}) for session, of in events.items()]
+    return "\n".join(lines) + "\n"
+
+
 def write_matrix(table: Table) -> str:
     """Return a line per user with the rating of each item, or 0."""
     ratings = dict(
@@ -275,6 +285,11 @@ TIME: Cell = lambda entry: entry.time  # noqa: E731
 MILLISECONDS: Cell = lambda entry: entry.time * 1000  # noqa: E731
 DAY: Cell = lambda entry: entry.day  # noqa: E731
 CLOCK: Cell = lambda entry: entry.clock  # noqa: E731
+FRACTION: Cell = lambda entry: f"{entry.clock}.004101+00:00"  # noqa: E731
+HALF_STARS: Cell = lambda entry: entry.stars - 0.5  # noqa: E731
+CLICK: Cell = lambda entry: int(entry.stars > 3)  # noqa: E731
+HISTORY: Cell = lambda entry: f"N{entry.user} N{entry.item}"  # noqa: E731
+SHOWN: Cell = lambda entry: f"N{entry.item}-1 N{entry.item + 1}-0"  # noqa: E731
 ZULU: Cell = lambda entry: entry.zulu  # noqa: E731
 TITLE: Cell = lambda entry: f"title {entry.item}"  # noqa: E731
 USER = number(1, 17, "user")
@@ -301,6 +316,19 @@ LAYOUTS = {
     "MovieLens 100K": build("a b c d", TAB, PLACES, makers=(*FOUR_PLACES,), header=False, options=FOUR),
     "MovieLens 1M": build(
         "a b c d", delimit("::"), PLACES, makers=(*FOUR_PLACES,), header=False, options=FOUR
+    ),
+    "MovieLens 10M": build(
+        "a b c d",
+        delimit("::"),
+        PLACES,
+        makers=(
+            USER,
+            ITEM,
+            HALF_STARS,
+            TIME,
+        ),
+        header=False,
+        options=FOUR,
     ),
     "MovieLens latest": build(" ".join(MOVIES.values()), COMMA, MOVIES, makers=(*FOUR_PLACES,), options=FOUR),
     "MovieLens 20M": build(
@@ -651,6 +679,35 @@ LAYOUTS = {
         titles="title",
     ),
 }
+# Impressions with clicks, which are read as an impression log.
+IMPRESSIONS = {
+    "KuaiRand": build(
+        "user_id video_id date hourmin time_ms is_click is_like play_time_ms",
+        COMMA,
+        {"user": "user_id", "item": "video_id", "timestamp": "time_ms", "clicked": "is_click"},
+        makers=(
+            USER,
+            ITEM,
+            constant(20220408),
+            constant(1200),
+            MILLISECONDS,
+            CLICK,
+            constant(0),
+            number(1011, 97, "stars"),
+        ),
+    ),
+    "impressions with dates": build(
+        "user_id video_id time is_click",
+        TAB,
+        {"user": "user_id", "item": "video_id", "timestamp": "time", "clicked": "is_click"},
+        makers=(
+            USER,
+            ITEM,
+            CLOCK,
+            CLICK,
+        ),
+    ),
+}
 REFUSED = {
     "Netflix blocks": build(
         "a b c d",
@@ -672,6 +729,59 @@ REFUSED = {
             USER,
             ITEM,
             STARS,
+        ),
+        header=False,
+    ),
+    "OTTO": build(
+        "session aid ts type",
+        write_sessions,
+        {"user": "session", "item": "aid", "timestamp": "ts"},
+        makers=(
+            USER,
+            ITEM,
+            MILLISECONDS,
+            constant("clicks"),
+        ),
+        header=False,
+    ),
+    "MIND": build(
+        "a b c d e",
+        TAB,
+        {"user": "b", "item": "e", "timestamp": "c"},
+        makers=(
+            number(1, 1, "time"),
+            code("U{}", "user"),
+            CLOCK,
+            HISTORY,
+            SHOWN,
+        ),
+        header=False,
+    ),
+    "Open Bandit": build(
+        "row timestamp item_id position click propensity_score user_feature_0",
+        COMMA,
+        {"user": "user_feature_0", "item": "item_id", "timestamp": "timestamp"},
+        makers=(
+            number(0, 1, "time"),
+            FRACTION,
+            ITEM,
+            STARS,
+            CLICK,
+            constant(0.0294),
+            HASH,
+        ),
+    ),
+    "TREC run": build(
+        "a q b r s tag",
+        delimit(" "),
+        {"user": "a", "item": "b"},
+        makers=(
+            USER,
+            constant("Q0"),
+            ITEM,
+            number(1, 1, "item"),
+            number(99, -1, "item"),
+            constant("bm25"),
         ),
         header=False,
     ),

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import ipseval
-from tests.data.reading.layouts import LAYOUTS, REFUSED, Expected, Table, expect
+from ipseval.data import ImpressionLog
+from tests.data.reading.layouts import IMPRESSIONS, LAYOUTS, REFUSED, Expected, Table, expect
 
 IS_JSON = ("write_json_lines", "write_json_list", "write_json_columns", "write_dicts", "write_unicode_dicts")
 Case = tuple[bytes, dict[str, Any], Table, str]  # content, options, what it holds, name of the file
@@ -207,10 +208,46 @@ def test_a_disturbed_file_is_read_exactly_or_refused(layout, disturbance, tmp_pa
         check_log(log, expect(case[2]))
 
 
+def check_impressions(log: ipseval.Interactions | ImpressionLog, table: Table) -> None:
+    """Assert that an impression log has the written rows in order, and that none was left out."""
+    assert isinstance(log, ImpressionLog)
+    assert log.user_ids[log.user].astype(str).tolist() == table.cells("user")
+    assert log.item_ids[log.item].astype(str).tolist() == table.cells("item")
+    assert log.clicked.tolist() == [cell == "1" for cell in table.cells("clicked")]
+    if log.timestamp is not None:
+        times = [table.times[cell] for cell in table.cells("timestamp")]
+        assert seconds(np.asarray(log.timestamp)).tolist() == times
+    assert log.data["count"].tolist() == [len(table.rows)]
+
+
+@pytest.mark.parametrize("disturbance", HARMLESS)
+@pytest.mark.parametrize("layout", IMPRESSIONS)
+def test_impressions_are_read_exactly_under_any_name_and_compression(layout, disturbance, tmp_path):
+    case = HARMLESS[disturbance](IMPRESSIONS[layout])
+    check_impressions(read_case(case, tmp_path), case[2])
+
+
+@pytest.mark.parametrize("disturbance", HARMFUL)
+@pytest.mark.parametrize("layout", IMPRESSIONS)
+def test_disturbed_impressions_are_read_exactly_or_refused(layout, disturbance, tmp_path):
+    case = HARMFUL[disturbance](IMPRESSIONS[layout])
+    try:
+        log = read_case(case, tmp_path)
+    except ipseval.InputError:  # any other exception fails the test
+        return
+    assert (layout, disturbance) in UNSEEN or disturbance not in REFUSALS
+    if (layout, disturbance) not in UNSEEN:
+        check_impressions(log, case[2])
+
+
+@pytest.mark.parametrize("disturbance", [*HARMLESS, *HARMFUL])
 @pytest.mark.parametrize("layout", REFUSED)
-def test_a_layout_whose_columns_say_too_little_is_refused(layout, tmp_path):
+def test_a_layout_whose_columns_say_too_little_is_refused_disturbed_or_not(layout, disturbance, tmp_path):
+    disturb = (HARMLESS | HARMFUL)[disturbance]
+    if (layout, disturbance) in UNSEEN:
+        return
     with pytest.raises(ipseval.InputError):
-        read_case(plain(REFUSED[layout]), tmp_path)
+        read_case(disturb(REFUSED[layout]), tmp_path)
 
 
 # What nothing in the file tells apart from another log.
@@ -219,4 +256,6 @@ UNSEEN = {
     ("LightGCN", "header again"),  # there is no header
     ("LightGCN", "missing value"),  # a line has any number of items
     ("LightGCN", "cut line"),
+    ("KuaiRand", "no header"),  # the first two columns hold ids, and nothing says that the sixth holds clicks
+    ("Gowalla unnamed", "column order"),  # items and users become the first two columns
 }
