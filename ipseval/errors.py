@@ -74,7 +74,7 @@ class InputError(IpsevalError, ValueError):
 class Problem:
     """A problem of an input, with its correction.
 
-    Attributes
+    Parameters
     ----------
     description : str
         The problem, its count and its first place, as a sentence without the full stop.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 class ImpressionLog(Log):
     """Store impressions, one row per item shown, as codes over one universe of users and items.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n,) int arrays
         Codes: `user_ids[user]` and `item_ids[item]` are the ids of the data. A pair may repeat.

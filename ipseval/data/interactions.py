@@ -140,7 +140,7 @@ class Log(Universe):
 class Interactions(Log):
     """Store observed user–item pairs as codes over one universe of users and items.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n,) int arrays
         Codes: `user_ids[user]` and `item_ids[item]` are the ids of the data. No pair occurs twice, unless
@@ -160,6 +160,9 @@ class Interactions(Log):
         Counts of rows that were read and left out; `data` returns them as a table.
     repeats : bool
         Whether pairs may repeat, because users buy or play the same item again (`duplicates="keep"`).
+
+    Attributes
+    ----------
     impressions : ImpressionLog or None
         The impression log whose clicked pairs these are.
 

@@ -45,7 +45,7 @@ READ_ADVICE = " Pass RandomExposure.from_frame(frame, split)."
 class RandomExposure:
     """Store pairs that were shown at random, and whether the user liked the item.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n,) int arrays
         Codes in the id space of the split with which it is used. No pair occurs twice.

@@ -111,7 +111,7 @@ class Evaluation(Result):
 
     `evaluate`, `evaluate_ranks` and the functions for clusters return it; it is not constructed by hand.
 
-    Attributes
+    Parameters
     ----------
     estimates : dict
         (model, metric label, estimator label) -> Estimate.

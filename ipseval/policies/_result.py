@@ -121,7 +121,7 @@ def subtract_control_variate(
 class PolicyEvaluation(Result):
     """Values of policies, per impression, with intervals and diagnostics of the weights.
 
-    Attributes
+    Parameters
     ----------
     values : dict
         (policy, estimator) -> value with influences.

@@ -124,7 +124,7 @@ class Propensity:
 
     Exactly one of `item`, `pair`, `rank_one` and `function` holds the values. `at` returns them for pairs.
 
-    Attributes
+    Parameters
     ----------
     item : (n_items,) float array or None
         One propensity per item, > 0. NaN: the item has none, and its positives are excluded from all

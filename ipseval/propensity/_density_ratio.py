@@ -257,7 +257,7 @@ class DensityRatioPropensity:
 class DensityRatioFit:
     """Estimates and diagnostics of a density ratio, out of fold.
 
-    Attributes
+    Parameters
     ----------
     strength : float
         α: the share of the odds (log : uniform) that is attributed to selection; mean over the models.

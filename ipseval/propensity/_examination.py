@@ -30,7 +30,7 @@ MAX_STEPS = 20_000
 class ExaminationCurve:
     """The probability that each position is examined, relative to the first one.
 
-    Attributes
+    Parameters
     ----------
     position : (n_positions,) int array
         Positions of the log, ascending, from 1 on.

@@ -99,7 +99,7 @@ def _fit_level_slopes(x: FloatArray, mean_counts: FloatArray) -> FloatArray:
 class GammaFit:
     """Estimate of γ, the exponent of P^select ∝ (n*)^γ, and of η = (γ+1)/2, the exponent of P ∝ (n*)^η.
 
-    Attributes
+    Parameters
     ----------
     gamma, eta : float
         Exponents; η = (γ+1)/2.

@@ -27,7 +27,7 @@ class PopularityExponent:
 
     It describes how many items have each popularity. It is not γ: it says nothing about P.
 
-    Attributes
+    Parameters
     ----------
     exponent, standard_error : float
         Maximum likelihood, and its asymptotic error for a fixed xmin.

@@ -19,7 +19,7 @@ from ipseval.utils.types import FloatArray, IntArray, as_readonly
 class FitError:
     """First-order error of a fitted propensity due to the sample of users that it was fitted to.
 
-    Attributes
+    Parameters
     ----------
     users : (n_users, n_axes) float array
         z_uj: orthonormal columns; 0 for users that the fit does not read.

@@ -37,7 +37,7 @@ class RankedPositives:
     With c = `n_above` and t = `n_tied`, the 1-based rank is between c + 1 and c + t + 1; metrics apply the
     tie rule. Ranks can be stored and reused: another metric, estimator or γ does not need another ranking.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n_pos,) int arrays
         Codes into `user_ids`, `item_ids`.

@@ -47,7 +47,7 @@ GATE_OPTIONS = (*NAME_OPTIONS, "margin", "weeks", "suspicious", "strict", "confi
 class Gate(Result):
     """Decision on a candidate compared with the incumbent: Δ = new − old, paired by user.
 
-    Attributes
+    Parameters
     ----------
     outcome : {"better", "not worse", "worse", "suspicious", "cannot tell"}
     candidate, incumbent, metric, estimator : str

@@ -27,7 +27,7 @@ MIN_RELATIVE_WEIGHT = 0.9
 class Calibration:
     """Data that a propensity may be fitted to: no random exposure of the users that it will weight.
 
-    Attributes
+    Parameters
     ----------
     train : Interactions
         Training positives of all users.

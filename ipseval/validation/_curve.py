@@ -66,7 +66,7 @@ class PropensityModel(Protocol):
 class ExposureCurve(Result):
     """Error, coverage and ranking of estimates against the number of users with random exposure.
 
-    Attributes
+    Parameters
     ----------
     scores : DataFrame
         One row per split, draw, n_users, metric and estimator: error, mean over recommenders of

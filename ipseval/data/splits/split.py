@@ -52,7 +52,7 @@ def check_split(split: object) -> None:
 class Split(Universe):
     """Store training and test interactions (and optional validation) over the same ids.
 
-    Attributes
+    Parameters
     ----------
     train, test, validation : Interactions
         Propensities are fitted to `train` only; `test` holds the positives that are ranked, as distinct

@@ -42,7 +42,7 @@ class BeyondAccuracy(Result):
 
     The measures describe the lists. No propensity enters, and they say nothing about relevance.
 
-    Attributes
+    Parameters
     ----------
     measures : tuple of Measure
         The measures, in the order of the tables.

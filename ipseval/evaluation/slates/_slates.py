@@ -30,7 +30,7 @@ ARRAYS = ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids",
 class Slates:
     """Queries with the items listed for each: one row for each listed item.
 
-    Attributes
+    Parameters
     ----------
     query, item : (n,) int arrays
         Codes: `query_ids[query]` and `item_ids[item]` are the ids of the caller's data. An item occurs once

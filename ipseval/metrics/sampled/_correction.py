@@ -37,7 +37,7 @@ KNOT_SPACING = 0.01
 class SampledEstimate:
     """The estimate of a full-ranking metric from sampled ranks, as `correct_sampled` returns it.
 
-    Attributes
+    Parameters
     ----------
     estimate : float
         The average of the corrected contributions.

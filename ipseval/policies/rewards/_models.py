@@ -23,7 +23,7 @@ PAIRS_PER_BLOCK = 4096  # pairs whose factors are gathered at once, so that they
 class ShownData:
     """Shown pairs to which a reward model is fitted.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n,) int arrays
         Codes.

@@ -134,7 +134,7 @@ class Rewards:
 class FittedRewards:
     """Shown pairs with cross-fitted rewards m̂ of every pair.
 
-    Attributes
+    Parameters
     ----------
     shown : ShownData
         Sorted by user, then item.

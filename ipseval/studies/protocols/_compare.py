@@ -47,7 +47,7 @@ class Inversion:
 class ProtocolComparison:
     """Two settings that differ in one factor only.
 
-    Attributes
+    Parameters
     ----------
     factor : str
         Factor in which the settings differ.

@@ -51,7 +51,7 @@ IDENTICAL = "snips is identical to aoa here"
 class ProtocolStudy(Printable):
     """The result of `study`.
 
-    Attributes
+    Parameters
     ----------
     frame : DataFrame
         One row per log, protocol, model, metric and estimator: estimate with its standard error over users;
