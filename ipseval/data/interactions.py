@@ -176,6 +176,23 @@ class Interactions(Log):
     --------
     ipseval.read : Read a log and find its columns.
     Interactions.from_frame : Read a data frame with named columns.
+
+    Examples
+    --------
+    Two users and three items, of which nobody has used the third:
+
+    >>> log = Interactions(
+    ...     user=[0, 0, 1], item=[0, 1, 1], user_ids=["anna", "ben"], item_ids=["a", "b", "c"]
+    ... )
+    >>> log
+    Interactions(3 pairs, 2 users, 3 items)
+    >>> log.to_frame()
+       user item
+    0  anna    a
+    1  anna    b
+    2   ben    b
+    >>> log.popularity
+    array([1, 2, 0])
     """
 
     user: IntArray

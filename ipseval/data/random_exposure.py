@@ -75,6 +75,18 @@ class RandomExposure:
     --------
     RandomExposure.from_frame : Read a data frame of pairs shown at random.
     RandomExposure.from_log : Use the randomised slots of an impression log.
+
+    Examples
+    --------
+    Three pairs of two users and three items were shown at random, and two of them were liked:
+
+    >>> exposure = RandomExposure(
+    ...     user=[0, 0, 1], item=[0, 1, 1], positive=[True, False, True], n_users=2, n_items=3
+    ... )
+    >>> exposure
+    RandomExposure(3 pairs, 2 positive; 2 of 2 users)
+    >>> exposure.n_positive
+    array([1, 1, 0])
     """
 
     user: IntArray

@@ -52,6 +52,12 @@ def register(member: Member, *, name: str | None = None) -> Member:
         For any other object, and for a name that is taken. The same class, defined again, replaces the
         former.
 
+    See Also
+    --------
+    ipseval.metric : Find a metric by its label.
+    ipseval.metrics.Metric : Base class of metrics.
+    ipseval.estimators.Estimator : Base class of estimators.
+
     Examples
     --------
     >>> from ipseval.ranking.adapters import ModelScores

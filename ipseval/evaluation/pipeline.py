@@ -235,6 +235,7 @@ def evaluate_ranks(
     Returns
     -------
     Evaluation
+        `frame` has one row per recommender, metric and estimator; printing shows the verdict and tables.
 
     Raises
     ------
@@ -244,6 +245,23 @@ def evaluate_ranks(
     See Also
     --------
     evaluate : Rank the positives, too.
+
+    Examples
+    --------
+    The ranks of a split are computed once, and evaluated with two metrics:
+
+    >>> from ipseval import rank_positives, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = world.example_models(split, rng=2)
+    >>> ranks = {name: rank_positives(models[name], split) for name in ("taste", "popular")}
+    >>> frame = evaluate_ranks(ranks, metrics=["recall@10", "ndcg@10"]).frame
+    >>> frame[["model", "metric", "estimate"]].round(3)
+         model     metric  estimate
+    0    taste  recall@10     0.618
+    1    taste    ndcg@10     0.404
+    2  popular  recall@10     0.599
+    3  popular    ndcg@10     0.396
     """
     n_threads = check_compute(compute).n_threads
     request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)

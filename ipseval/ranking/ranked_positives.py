@@ -90,6 +90,25 @@ class RankedPositives:
     See Also
     --------
     rank_positives : Compute these ranks from a model.
+
+    Examples
+    --------
+    Ranks of another system: Anna's items 0 and 2 have the ranks 1 and 5, and Ben's item 1 has rank 2.
+
+    >>> import ipseval
+    >>> ranks = RankedPositives(
+    ...     user=[0, 0, 1],
+    ...     item=[0, 2, 1],
+    ...     n_above=[0, 4, 1],
+    ...     n_tied=[0, 0, 0],
+    ...     n_candidates=[9, 9, 9],
+    ...     user_ids=["anna", "ben"],
+    ...     item_ids=range(10),
+    ... )
+    >>> ranks
+    RankedPositives(3 positives of 2 users; all items minus the user's training items)
+    >>> ipseval.evaluate_ranks({"model": ranks}, metrics=["recall@2"]).frame["estimate"].item()
+    0.75
     """
 
     user: IntArray

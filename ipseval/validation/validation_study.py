@@ -150,6 +150,27 @@ def validate(
     exposure_curve : Errors against the number of users with random exposure.
     default_models : Recommenders to validate with.
     default_propensities : Propensities to compare.
+
+    Examples
+    --------
+    Weights with the γ of this simulation remove about three quarters of the mean absolute error of AOA:
+
+    >>> from ipseval import PowerLawPropensity, baselines, simulation
+    >>> world = simulation.World(n_users=300, n_items=60, mean_relevant=12, rng=0)
+    >>> validation = validate(
+    ...     {"popular": baselines.popularity, "kNN": baselines.item_knn},
+    ...     world.study(rng=2),
+    ...     propensities={"gamma = 0": PowerLawPropensity(gamma=0)},
+    ...     metrics=["recall@5"],
+    ...     n_resamples=100,
+    ...     rng=0,
+    ... )
+    >>> validation.summary[["propensity", "estimator", "mae_aoa", "mae", "reduction"]].round(2)
+          propensity     estimator  mae_aoa   mae  reduction
+    0  random-sample           aoa     0.26  0.04       0.85
+    1  random-sample    aoa-pooled     0.26  0.00       0.99
+    2      gamma = 0  snips-global     0.27  0.07       0.73
+    3      gamma = 0  snips-pooled     0.27  0.07       0.74
     """
     check_trainers(models, trained=split is not None)
     if not isinstance(propensities, Mapping) or not propensities:

@@ -297,6 +297,19 @@ def read_lists(
     See Also
     --------
     Lists : Lists from frames, mappings and arrays.
+
+    Examples
+    --------
+    Lists of two users, the best item first, in a file with a header:
+
+    >>> import pathlib, tempfile
+    >>> import pandas as pd
+    >>> columns = {"user": ["anna", "anna", "ben"], "item": ["c", "a", "a"], "rank": [1, 2, 1]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "lists.csv")
+    ...     pd.DataFrame(columns).to_csv(path, index=False)
+    ...     read_lists(path)
+    Lists(3 entries of 2 users, by rank)
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"read_lists takes a path; got {type(path).__name__}. Pass it to Lists instead.")

@@ -84,6 +84,18 @@ class Split(Universe):
     --------
     Split.from_frames : Use a split that was made elsewhere.
     ipseval.split_random, ipseval.split_global_time : Split a log.
+
+    Examples
+    --------
+    >>> from ipseval import Interactions
+    >>> ids = {"user_ids": ["anna", "ben"], "item_ids": ["a", "b", "c"]}
+    >>> train = Interactions(user=[0, 0, 1], item=[0, 1, 1], **ids)
+    >>> test = Interactions(user=[0, 1], item=[2, 0], **ids)
+    >>> split = Split(train, test, description="last item of each user")
+    >>> split
+    Split(3 train, 2 test; 2 users, 3 items; 1 cold item; last item of each user)
+    >>> split.n_cold_items
+    1
     """
 
     train: Interactions
@@ -166,7 +178,8 @@ class Split(Universe):
             descriptions.append(format_count(self.n_cold_items, "cold item"))
         if self.leakage is not None and self.leakage.n_leaking:
             descriptions.append(self.leakage.text)
-        descriptions.append(self.description)
+        if self.description:
+            descriptions.append(self.description)
         return f"Split({'; '.join(descriptions)})"
 
     @property

@@ -76,6 +76,7 @@ def evaluate_slates(
     Returns
     -------
     Evaluation
+        `frame` has one row per recommender, metric and estimator. Its users are the users of the slates.
 
     Raises
     ------
