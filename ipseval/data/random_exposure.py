@@ -320,17 +320,17 @@ class RandomExposure:
             item_ids=log.item_ids,
         )
 
-    def check_ids(self, ids: HasIds, what: str) -> None:
+    def check_ids(self, ids: HasIds, description: str) -> None:
         """Raise `InputError` unless the exposure is in the id space of a split or log."""
         n_users = int(ids.user_ids.size)
         n_items = int(ids.item_ids.size)
         if (self.n_users, self.n_items) != (n_users, n_items):
             raise InputError(
-                f"the exposure has {self.n_users} users and {self.n_items} items, the {what} {n_users} and "
+                f"the exposure has {self.n_users} users and {self.n_items} items, the {description} {n_users} and "
                 f"{n_items}; build it with RandomExposure.from_frame(frame, split)."
             )
-        _check_equal_ids("users", self.user_ids, ids.user_ids, what)
-        _check_equal_ids("items", self.item_ids, ids.item_ids, what)
+        _check_equal_ids("users", self.user_ids, ids.user_ids, description)
+        _check_equal_ids("items", self.item_ids, ids.item_ids, description)
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -377,7 +377,7 @@ class RandomExposure:
             self, user=self.user[rows], item=self.item[rows], positive=self.positive[rows], weight=weight
         )
 
-    def without(self, log: Interactions) -> RandomExposure:
+    def exclude(self, log: Interactions) -> RandomExposure:
         """Remove the pairs of a log.
 
         Parameters

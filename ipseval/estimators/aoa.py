@@ -100,7 +100,7 @@ class Aoa(Estimator):
         """Return the weight and the contribution of each positive; None for a root of a mean."""
         if metric.root:
             return None
-        contributions = metric.attributed(sample.ranks_of(metric), None, ties=sample.ties)
+        contributions = metric.weighted_contributions(sample.ranks_of(metric), None, ties=sample.ties)
         if contributions is None:
             return None
         if metric.kind != "sum":

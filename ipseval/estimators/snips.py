@@ -148,7 +148,9 @@ class Snips(Estimator):
         """Return the weight and the contribution of each positive; None where they do not add up."""
         if metric.root or self._counts_pairs(metric, sample.is_probability):
             return None
-        contributions = metric.attributed(sample.ranks_of(metric), sample.weights, ties=sample.ties)
+        contributions = metric.weighted_contributions(
+            sample.ranks_of(metric), sample.weights, ties=sample.ties
+        )
         if contributions is None:
             return None
         if metric.kind != "sum":

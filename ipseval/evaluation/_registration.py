@@ -72,7 +72,7 @@ def register(member: Member, *, name: str | None = None) -> Member:
         name = default_name
     if name is None:
         argument = getattr(member, "__name__", type(member).__name__)
-        raise InputError(f"this {registry.what} needs a name: ipseval.register({argument}, name=…).")
+        raise InputError(f"this {registry.kind} needs a name: ipseval.register({argument}, name=…).")
     registry.add(name, member)
     return member
 

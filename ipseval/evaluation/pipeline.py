@@ -182,7 +182,7 @@ def evaluate(
         evaluation,
         sanity=sanity,
         _training_counts=TrainingCounts.of(split.train),
-        _counts=split.counted + evaluation._counts,
+        _counts=split.row_counts + evaluation._counts,
         _split_summary=SplitSummary.from_split(split),
     )
 
@@ -361,7 +361,7 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     for model in reduction.models:
         counts += _select_counts(reduction, model)
         lists = count_short_lists(reduction.given_counts[model], depth, size.unit_plural)
-        counts += [count.about(model) for count in lists]
+        counts += [count.with_subject(model) for count in lists]
     counts += _select_counts(reduction, RESULT)
     n_all_users = size.n_population + size.n_left_out
     n_all_positives = size.n_positives + size.n_without_propensity
@@ -374,7 +374,7 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
         Count(f"{size.unit_plural} that entered", size.n_users),
         *drop_zero_counts(Count("users whose queries entered", size.n_clusters)),
     ]
-    counts += [count.about(RESULT) for count in (*exclusions, *inclusions)]
+    counts += [count.with_subject(RESULT) for count in (*exclusions, *inclusions)]
     return tuple(counts)
 
 

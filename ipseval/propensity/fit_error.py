@@ -61,7 +61,9 @@ class FitError:
         return f"FitError(of a fit to {n_users:,} users, {self.users.shape[1]} axes)"
 
     @classmethod
-    def of(cls, influence: FloatArray, derivative: Callable[[IntArray, IntArray], FloatArray]) -> FitError:
+    def from_influence(
+        cls, influence: FloatArray, derivative: Callable[[IntArray, IntArray], FloatArray]
+    ) -> FitError:
         """Return the error of parameters from their influence functions.
 
         Parameters

@@ -75,7 +75,7 @@ class RankedPositives:
         that users are independent.
     cluster_ids : array or None, default None
         All ids of these persons.
-    counted : tuple of Count, default ()
+    row_counts : tuple of Count, default ()
         For top-K lists: the numbers of entries that were read, excluded and kept.
     candidate_sums : object or None, default None
         Sums over all candidates, for estimators that need more than the positives; `ipseval.policies`
@@ -127,7 +127,7 @@ class RankedPositives:
     list_length: IntArray | None = None
     left_out: BoolArray | None = None
     top: TopLists | None = None
-    counted: tuple[Count, ...] = ()
+    row_counts: tuple[Count, ...] = ()
     cluster: IntArray | None = None
     cluster_ids: AnyArray | None = None
     candidate_sums: Any = None
@@ -147,7 +147,7 @@ class RankedPositives:
         check_ranks(self)
 
     @classmethod
-    def trusted(cls, **values: Any) -> RankedPositives:
+    def from_validated(cls, **values: Any) -> RankedPositives:
         """Return ranks from values that are known to be valid, without checks and copies."""
         ranked = object.__new__(cls)
         for field in fields(cls):
@@ -196,7 +196,7 @@ class RankedPositives:
         return as_readonly(grouped_order(self.segment, self.n_above))
 
     @cached_property
-    def derived(self) -> dict[str, Any]:
+    def cache(self) -> dict[str, Any]:
         """Cache for values that metrics compute from the ranks alone; empty at first."""
         return {}
 
@@ -239,7 +239,7 @@ class RankedPositives:
             length = np.where(is_incomplete, np.minimum(user_length, depth), depth)
         return np.bincount(length, minlength=depth + 1)
 
-    def padded(self, depth: int) -> RankedPositives:
+    def pad_lists(self, depth: int) -> RankedPositives:
         """Return the ranks of lists padded with misses up to `depth`, so that metrics @depth are defined.
 
         Parameters
@@ -257,7 +257,7 @@ class RankedPositives:
         is_miss = self.n_above >= self.max_rank
         return self._rows(slice(None), n_above=np.where(is_miss, depth, self.n_above), max_rank=depth)
 
-    def leaving_out(self, users: BoolArray) -> RankedPositives:
+    def exclude_users(self, users: BoolArray) -> RankedPositives:
         """Return the ranks without some users, and exclude these users from the population.
 
         Parameters
@@ -303,7 +303,7 @@ class RankedPositives:
             return self
         return self._rows(keep)
 
-    def without(self, mask: BoolArray) -> RankedPositives:
+    def remove_positives(self, mask: BoolArray) -> RankedPositives:
         """Return the ranks after the positives in `mask` are removed from their users' candidates.
 
         The ranks of the user's remaining positives, and the number of candidates, are those of a catalogue
@@ -329,7 +329,7 @@ class RankedPositives:
         Examples
         --------
         >>> ranked = RankedPositives([0, 0], [1, 2], [0, 1], [0, 0], [5, 5], ["a"], list("vwxyz"))
-        >>> remaining = ranked.without(np.array([True, False]))
+        >>> remaining = ranked.remove_positives(np.array([True, False]))
         >>> remaining.n_above, remaining.n_candidates
         (array([0]), array([4]))
         """
@@ -397,7 +397,7 @@ class RankedPositives:
         values |= changes
         if values["sampling"] is not None:
             values["sampling"] = values["sampling"].select(selection)
-        return RankedPositives.trusted(**values)
+        return RankedPositives.from_validated(**values)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write the ranks to a parquet file: one row per positive, with ids, readable by any tool.

@@ -58,7 +58,7 @@ def assert_not_worse(
         return
     decision = gate(evaluation, stored_evaluation, **options)
     conclusion = f"{decision.verdict}, compared with {baseline}"
-    if not decision.passed:
+    if not decision.has_passed:
         raise AssertionError("\n".join([conclusion, *decision.tables().summary]))
     if decision.outcome == "cannot tell":
         warn_user(conclusion, DataWarning)

@@ -111,7 +111,7 @@ class Gate(Result):
         return f"{self.candidate} (was {self.incumbent})"
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether the candidate may replace the incumbent."""
         return not self.exit_code
 

@@ -46,7 +46,7 @@ WORDS = [
 @pytest.mark.parametrize(("new", "outcome", "code", "line"), WORDS)
 def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
     decision = gate(*pair(values(0.5), new))
-    assert (decision.outcome, decision.exit_code, decision.passed) == (outcome, code, code == 0)
+    assert (decision.outcome, decision.exit_code, decision.has_passed) == (outcome, code, code == 0)
     assert decision.verdict.startswith(line)
     text = str(decision)
     assert text.splitlines()[-1].startswith(line[:60])

@@ -153,7 +153,7 @@ class Lists:
 
         Its columns are subject, what, count and of. Ranking the lists adds counts to `Evaluation.data`.
         """
-        return counts_frame(count.about("lists") for count in self.counted)
+        return counts_frame(count.with_subject("lists") for count in self.counted)
 
     def _get_column_names(self) -> dict[str, str | None]:
         """Return the name of the column of each role; None if the caller has not named it."""

@@ -215,7 +215,7 @@ class Split(Universe):
         return Leakage.from_parts(self.train, self.test)
 
     @cached_property
-    def excluded(self) -> Interactions:
+    def excluded_pairs(self) -> Interactions:
         """Pairs that are not candidates: the distinct training pairs, or none with `seen="include"`."""
         train = self.train.distinct
         if self.seen == "exclude":
@@ -243,21 +243,21 @@ class Split(Universe):
 
         Its columns are subject, what, count and of.
         """
-        return counts_frame(self.counted)
+        return counts_frame(self.row_counts)
 
     @cached_property
-    def counted(self) -> tuple[Count, ...]:
+    def row_counts(self) -> tuple[Count, ...]:
         """Counts of rows that were read, left out and held out, as a tuple of Count."""
-        return (*self._read_counts(), *(count.about("split") for count in self._split_counts()))
+        return (*self._read_counts(), *(count.with_subject("split") for count in self._split_counts()))
 
     def _read_counts(self) -> list[Count]:
         """Return the counts of reading: of the log, or of each part if the parts were read separately."""
         # The parts of one log have the identical tuple of counts. Equal tuples do not mean one log.
-        has_one_log = all(part.counted is self.train.counted for part in self._parts.values())
+        has_one_log = all(part.row_counts is self.train.row_counts for part in self._parts.values())
         logs = {"log": self.train} if has_one_log else self._parts_in_report_order()
         counts: list[Count] = []
         for name, log in logs.items():
-            counts.extend(count.about(name) for count in log.counted)
+            counts.extend(count.with_subject(name) for count in log.row_counts)
         return counts
 
     def _parts_in_report_order(self) -> dict[str, Interactions]:
@@ -300,10 +300,12 @@ class Split(Universe):
         )
         return counts
 
-    def check_seen_excluded(self, what: str) -> None:
+    def check_seen_excluded(self, computation: str) -> None:
         """Raise `InputError` if training items compete; `what` names the computation that excludes them."""
         if self.seen != "exclude":
-            raise InputError(f"{what} leaves training items out; pass a split made with seen='exclude'.")
+            raise InputError(
+                f"{computation} leaves training items out; pass a split made with seen='exclude'."
+            )
 
     @classmethod
     def from_frames(
@@ -407,7 +409,7 @@ class Split(Universe):
 def _make_empty(log: Interactions) -> Interactions:
     """Return no interactions, over the ids of a log."""
     no_rows = np.zeros(len(log), dtype=bool)
-    return log.select(no_rows)._replace_unchecked(counted=())
+    return log.select(no_rows)._replace_unchecked(row_counts=())
 
 
 def _recode_logs(
