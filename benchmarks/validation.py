@@ -37,7 +37,7 @@ def compare(name: str, study: RandomExposureStudy, repeats: int) -> tuple[str, .
     """Return the processor time of the rankings and of the validation, and their ratios."""
     split = split_random(study.positives().biased, test_fraction=0.2, rng=0)
     models = {label: train(split.train) for label, train in default_models().items()}
-    shown = RandomExposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
+    shown = RandomExposure.from_ratings(study.random, threshold=study.threshold).exclude(split.train)
     key = np.unique(np.concatenate([split.test.pair_key, shown.pair_key[shown.positive]]))
     both = Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
     union, propensities = replace(split, test=both), default_propensities(study)

@@ -74,7 +74,7 @@ class InputError(IpsevalError, ValueError):
 class Problem:
     """A problem of an input, with its correction.
 
-    Attributes
+    Parameters
     ----------
     description : str
         The problem, its count and its first place, as a sentence without the full stop.
@@ -222,24 +222,24 @@ def _suggest_choice(name: str, choices: Iterable[str]) -> str:
 class UnknownNameError(InputError):
     """A name that is not registered; its text lists the choices and the most similar one, or `suggestion`."""
 
-    def __init__(self, what: str, name: object, choices: Iterable[str], suggestion: str = "") -> None:
+    def __init__(self, kind: str, name: object, choices: Iterable[str], suggestion: str = "") -> None:
         known = sorted(choices)
         suggestion = suggestion or _suggest_choice(str(name), known)
-        parts = [f"unknown {what} {name!r}.", suggestion, f"Choices: {', '.join(known) or 'none'}."]
+        parts = [f"unknown {kind} {name!r}.", suggestion, f"Choices: {', '.join(known) or 'none'}."]
         present_parts = []
         for part in parts:
             if part:
                 present_parts.append(part)
 
         super().__init__(" ".join(present_parts))
-        self.what = what
+        self.kind = kind
         self.name = name
         self.choices = tuple(known)
         self.suggestion = suggestion
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from their text alone; a pool of processes hangs on one that cannot be.
-        return type(self), (self.what, self.name, self.choices, self.suggestion)
+        return type(self), (self.kind, self.name, self.choices, self.suggestion)
 
 
 class DataWarning(UserWarning):

@@ -178,7 +178,7 @@ def of_exploration(case: Case, rng: np.random.Generator) -> Iterator[dict[str, A
     yield from ({"what": "log", "rate": 0.0} | row for row in scores(case, correct_path(case.path)))
     for rate in RATES:
         for _ in range(N_DRAWS):
-            shown = case.explored(rate, rng).without(case.split.excluded)
+            shown = case.explored(rate, rng).exclude(case.split.excluded_pairs)
             found = correct_path(case.path, case.liked_at_random(shown), random_exposure=shown)
             assert found.sample is not None
             common = {"what": "exploration", "rate": rate, "positives": found.sample.n_positives}
@@ -201,7 +201,7 @@ def of_programmes(case: Case, rng: np.random.Generator) -> Iterator[dict[str, An
             n = bought
             user, item = np.repeat(line[:n], N_SHOWN), items[line[:n]].ravel()
             shown = RandomExposure(user, item, case.liked[user, item], n_users, n_items)
-            shown = shown.without(case.split.excluded)
+            shown = shown.exclude(case.split.excluded_pairs)
             found = correct_path(case.path, case.liked_at_random(shown), random_exposure=shown)
             left = [size for size in BATCHES if size >= n]
             plan = plan_exposure(found, n_users=left, n_items=[N_SHOWN])

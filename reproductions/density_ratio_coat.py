@@ -94,7 +94,7 @@ def split_tables(study: Any, seed: int, *, disjoint: bool) -> list[pd.DataFrame]
     """Return reference, AOA and every weighted estimate of one split; for either half when disjoint."""
     positives = study.positives()
     split = split_random(positives.biased, test_fraction=0.2, rng=seed)
-    exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
+    exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold).exclude(split.train)
     keep = ~np.isin(positives.random.pair_key, split.train.pair_key)
     random = positives.random.select(keep)
     models = recommenders(split)
@@ -141,7 +141,7 @@ def few_users(study: Any, n_draws: int = 12) -> None:
         cuts = []
         for draw in range(n_draws):
             split = split_random(positives.biased, test_fraction=0.2, rng=draw % 3)
-            exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold).without(
+            exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold).exclude(
                 split.train
             )
             random = positives.random.select(~np.isin(positives.random.pair_key, split.train.pair_key))

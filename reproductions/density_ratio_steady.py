@@ -114,7 +114,7 @@ def simulated(name: str, seed: int = 0, n_users: int = N_USERS) -> Judged:
     rng = np.random.default_rng(seed)
     world = World(n_users=n_users, n_items=N_ITEMS, mean_relevant=24, rng=rng, **options)
     split = world.split(rng=rng)
-    exposure = RandomExposure.from_ratings(world.expose(N_SHOWN, rng=rng), threshold=4).without(split.train)
+    exposure = RandomExposure.from_ratings(world.expose(N_SHOWN, rng=rng), threshold=4).exclude(split.train)
     examples = world.example_models(split, rng=rng)
     models = {one: examples[one] for one in ("popular", "appeal", "noisy")} | trained(split.train)
     truth = world.truth(models, METRICS, split).set_index(["metric", "model"])["ideal"]
@@ -126,7 +126,7 @@ def coat(folder: Path, seed: int = 0) -> Judged:
     """Return a split of Coat."""
     study = load_coat(folder)
     split = split_random(study.positives().biased, test_fraction=0.2, rng=seed)
-    exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
+    exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold).exclude(split.train)
     random = study.positives().random
     shown = Split(split.train, random.select(~np.isin(random.pair_key, split.train.pair_key)))
     models = {"popularity": np.array(baselines.popularity(split.train))} | trained(split.train)

@@ -184,7 +184,7 @@ def pairs_of(found: np.ndarray) -> Interactions:
 
 def own_impressions(log: ImpressionLog, curve: ExaminationCurve) -> KnownPropensity:
     """Return the position-based propensity: 1 − Π(1 − θ) over a pair's own impressions."""
-    missed = np.log1p(-curve.at(log.position).clip(0, 1 - 1e-9))
+    missed = np.log1p(-curve.for_positions(log.position).clip(0, 1 - 1e-9))
     frame = pd.DataFrame({"user": log.user, "item": log.item, "missed": missed})
     pair = frame.groupby(["user", "item"], as_index=False)["missed"].sum()
     return KnownPropensity(pair=pair.assign(propensity=-np.expm1(pair["missed"])))
@@ -198,7 +198,7 @@ def estimates(case: Case) -> Iterator[Found]:
     """Yield what every estimator says of every recommender."""
     log, split, models = case.log, case.split, case.models
     assert log.position is not None
-    known = ExaminationCurve.known(theta(np.arange(1, int(log.position.max()) + 1)))
+    known = ExaminationCurve.from_theta(theta(np.arange(1, int(log.position.max()) + 1)))
     nothing = KnownPropensity(item=np.ones(split.n_items))
     power = PowerLawPropensity(gamma=0.0, unseen="smooth")
     for name, rule, label, plain in (
@@ -341,12 +341,12 @@ def enumerated() -> Iterator[tuple[str, str, str, float]]:
     CIPS and CDR have the true chances of clicks. ImpressionPropensity reads who was shown what, and no click.
     """
     users, seen = np.arange(2)[:, None], theta(np.arange(1, 4))
-    curve = ExaminationCurve.known(seen)
+    curve = ExaminationCurve.from_theta(seen)
     log = ImpressionLog(
         *(np.repeat([0, 1], 3), LOGGED.ravel(), np.arange(2), np.arange(4), np.zeros(6, bool)),
         position=np.tile([1, 2, 3], 2),
     )
-    shown = ImpressionPropensity(log=log, examination=curve).fit(log).at(log.user, log.item).reshape(2, 3)
+    shown = ImpressionPropensity(log=log, examination=curve).fit(log).for_pairs(log.user, log.item).reshape(2, 3)
     outcomes = np.array([*product((0, 1), repeat=6)]).reshape(-1, 2, 3)
     for model, trust in (("positions", 0.0), ("trust", TRUST)):
 

@@ -106,9 +106,9 @@ class Found:
     def __init__(self, out: Path) -> None:
         self.out = out
         self.study: ProtocolStudy = loaded(out, "study.npz")
-        splits = self.study.between("split")
+        splits = self.study.compare_levels("split")
         self.splits = splits[splits["candidates"] == "full"]
-        self.pools = self.study.between("candidates", reference="full")
+        self.pools = self.study.compare_levels("candidates", reference="full")
         again = loaded(out, "again.npz")
         self.again = {name: drawn_again(self.study, again, name) for name in ("RO_RS", "RO_LS")}
         self.timed = [

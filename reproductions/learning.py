@@ -78,7 +78,7 @@ def lbfgs_factors(
 def weights(study: RandomExposureStudy, weighted: bool) -> Any:
     """Return 1/P of the chosen ratings, or ones, with mean 1."""
     log = study.biased
-    weight = 1 / study.propensity.at(log.user, log.item) if weighted else np.ones(len(log))
+    weight = 1 / study.propensity.for_pairs(log.user, log.item) if weighted else np.ones(len(log))
     return weight / weight.mean()
 
 

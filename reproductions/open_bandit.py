@@ -58,7 +58,7 @@ def judged(
 ) -> tuple[PolicyEvaluation, pd.DataFrame]:
     """Return the evaluation of the policy of another log, and its difference from the rate of that log."""
     found = evaluate_policies(log, {"new": policy_of(other, target, places)}, estimators=LABELS, rng=rng)
-    return found, found.against(other).set_index("estimator")
+    return found, found.compare_with_log(other).set_index("estimator")
 
 
 def normal(found: PolicyEvaluation, other: ImpressionLog) -> dict[str, bool]:

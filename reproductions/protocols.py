@@ -199,7 +199,7 @@ MEASURES = (*(f"or@{k}" for k in K), "src", "ipc")
 
 def agreement(study: ProtocolStudy, factor: str, reference: str | None = None) -> pd.DataFrame:
     """Return the agreement of every pair of levels by log and metric; of splits, among all items."""
-    frame = study.between(factor, reference=reference)
+    frame = study.compare_levels(factor, reference=reference)
     if factor == "split":
         frame = frame[frame["candidates"] == "full"]
     names = [column for column in frame.columns if column.startswith(factor)]

@@ -185,7 +185,7 @@ def mean_src(
     study: ProtocolStudy, factor: str, a: str, b: str, **fixed: str
 ) -> tuple[float, dict[str, float]]:
     """Return the mean SRC between two levels, and that of each log."""
-    frame = study.between(factor, metric=METRIC)
+    frame = study.compare_levels(factor, metric=METRIC)
     rows = frame[frame[[f"{factor}_a", f"{factor}_b"]].isin([a, b]).all(axis=1)]
     for name, value in fixed.items():
         rows = rows[rows[name] == value]

@@ -172,7 +172,7 @@ def recovery(selection: float, n_logs: int = 20) -> tuple[pd.DataFrame, dict[str
     rest = world.relevant.select(~np.isin(world.relevant.pair_key, split.train.pair_key))
     ranks = {name: rank_positives(model, Split(split.train, rest)) for name, model in models.items()}
     first = next(iter(ranks.values()))
-    chance = world.propensity.at(first.user, first.item)
+    chance = world.propensity.for_pairs(first.user, first.item)
     rules = {
         "known": world.propensity,
         "known, item part": Propensity(world.item_propensity, True, "item part", 1000),
@@ -231,8 +231,8 @@ def harness_rows(selection: float) -> list[list[str]]:
     study = world.study(6, n_per_user=60)
     known = KnownPropensity(item=world.item_propensity).fit(study.biased)
     rules = {
-        "known per item": known.held_out(test_fraction=0.3, counted_on="log"),
-        "known per pair": world.propensity.held_out(test_fraction=0.3, counted_on="log"),
+        "known per item": known.held_out(test_fraction=0.3, popularity_source="log"),
+        "known per pair": world.propensity.held_out(test_fraction=0.3, popularity_source="log"),
         **{
             f"gamma = {gamma:g}": PowerLawPropensity(gamma=gamma, unseen="smooth")
             for gamma in (-0.5, -0.2, 0, 0.5, 1)

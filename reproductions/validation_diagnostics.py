@@ -63,9 +63,9 @@ def in_a_world(
         kept = study.biased.select(rng.random(len(study.biased)) < keeps[study.biased.user])
         study = type(study)("world", kept, study.random, threshold=study.threshold)
     item = KnownPropensity(item=world.item_propensity).fit(study.biased)
-    rules: dict[str, Any] = {"known per item": item.held_out(test_fraction=0.3, counted_on="log")}
+    rules: dict[str, Any] = {"known per item": item.held_out(test_fraction=0.3, popularity_source="log")}
     if selection:
-        rules["known per pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
+        rules["known per pair"] = world.propensity.held_out(test_fraction=0.3, popularity_source="log")
     rules |= {f"gamma = {g:g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in (-0.5, 1.0)}
     if ratio:
         rules["density ratio"] = DensityRatioPropensity(rng=0)

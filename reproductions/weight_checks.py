@@ -92,7 +92,7 @@ class SplitBalance:
         first = np.arange(user.size) < len(self.pooled.first[0])
         keep, offset = ~np.isnan(self.ranks).any(axis=1), None
         if propensity is not None:
-            offset = np.log(propensity.at(user, item))
+            offset = np.log(propensity.for_pairs(user, item))
             if np.isnan(offset[~first]).any():
                 return None
             keep &= ~np.isnan(offset)
@@ -147,7 +147,7 @@ def is_per_item(propensity: Propensity, positives: RankedPositives, fold: IntArr
     """Return whether P depends on the item only, fold by fold of users where it was fitted that way."""
     if propensity.item is not None:
         return True
-    values = propensity.at(positives.user, positives.item)
+    values = propensity.for_pairs(positives.user, positives.item)
     known = ~np.isnan(values)
     n_folds = int(fold.max(initial=0)) + 1
     cell = positives.item[known] * n_folds + fold[positives.user[known]]
@@ -291,7 +291,7 @@ def check_weights(
             for one in (split.test.pair_key, positive_pair_keys(shown_pairs))
         )
         targets = dict.fromkeys([*(kind.target for kind in kinds), "pooled"])
-        compared = PairedPositives.of(targets, collected.metrics, *sides, shown, "default")
+        compared = PairedPositives.build_by_target(targets, collected.metrics, *sides, shown, "default")
         checks = SplitBalance(compared["pooled"], np.log(split.train.popularity + 1.0))
         balance.add_split(checks)
         for label in rules:

@@ -136,7 +136,7 @@ def list_metrics(labels: list[str]) -> None:
         if family.parameters:
             parameters = f" ({', '.join(family.parameters)})"
         print_text(f"{label:<14}{family.summary}{parameters}")
-    for name, points in METRICS.offered().items():
+    for name, points in METRICS.list_offers().items():
         print_text(f"{name:<14}of {describe_package(points[0])}")
     print_text(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
     print_text("\n--list-metrics LABELS prints the definition and the guarantees of metrics.")

@@ -94,7 +94,7 @@ def parse_file_entry(entry: str, names: Sequence[str] | None) -> FileEntry:
 
 
 def load_table(
-    entry: str, columns: Mapping[str, str | None] | None = None, more: Sequence[str] = ()
+    entry: str, columns: Mapping[str, str | None] | None = None, option_names: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Return the table of FILE[:user=uid,…] with its columns renamed to their roles.
 
@@ -102,7 +102,7 @@ def load_table(
     """
     from ipseval.utils.artefacts import read_table
 
-    spec = parse_file_entry(entry, ("user", "item", "value", "rank", "score", "propensity", *more))
+    spec = parse_file_entry(entry, ("user", "item", "value", "rank", "score", "propensity", *option_names))
     roles_by_column = {}
     for role, name in (columns or {}).items():
         if name and role not in spec.options:

@@ -90,8 +90,8 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
     arguments |= spec.parse_options() | ids
     with spec.open_path() as path:
         log = read(path, **arguments)
-    read_as = log.counted[0]
-    vars(options).setdefault("read_as", []).append(f"{read_as.count:,} {read_as.what}")
+    read_as = log.row_counts[0]
+    vars(options).setdefault("read_as", []).append(f"{read_as.count:,} {read_as.label}")
     return log
 
 
@@ -163,7 +163,7 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
     counted = {}
     for name, part in zip(("train", "test"), parts, strict=True):
         split_part = getattr(split, name)
-        counted[name] = replace(split_part, counted=(*part.counted, *split_part.counted))
+        counted[name] = replace(split_part, row_counts=(*part.row_counts, *split_part.row_counts))
     return replace(split, **counted)
 
 

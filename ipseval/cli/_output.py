@@ -40,12 +40,12 @@ TEXTS: dict[str, Callable[[Any], str]] = {
 }
 
 
-def _render(result: Any, more: Sequence[Any], form: str) -> str:
+def _render(result: Any, further_results: Sequence[Any], form: str) -> str:
     """Return results in a format: as one report, or the first alone as data."""
     from ipseval.reporting import Report
 
-    if more and form not in ("csv", "json"):
-        result = Report((result, *more))
+    if further_results and form not in ("csv", "json"):
+        result = Report((result, *further_results))
     return TEXTS[form](result)
 
 
@@ -71,7 +71,7 @@ def check_out(options: argparse.Namespace) -> None:
         check_writable(path)
 
 
-def deliver_result(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) -> None:
+def deliver_result(result: Any, options: argparse.Namespace, further_results: Sequence[Any] = ()) -> None:
     """Print a result in the format of --format, and write it to every file of --out.
 
     `more` are further results, which follow the first one where the format is a report.
@@ -84,12 +84,12 @@ def deliver_result(result: Any, options: argparse.Namespace, more: Sequence[Any]
         printed = result
         if options.format == "text" and getattr(options, "explain", False):
             printed = result.explain()
-        text = _render(printed, more, options.format)
+        text = _render(printed, further_results, options.format)
         print_text(text.rstrip("\n"))
     for path in files:
         suffix = Path(path).suffix.lower()
         if suffix != ".npz":
-            text = _render(result, more, SUFFIXES[suffix])
+            text = _render(result, further_results, SUFFIXES[suffix])
             write_text(path, text if text.endswith("\n") else f"{text}\n")
         elif isinstance(result, Result):
             result.save(path)

@@ -241,7 +241,7 @@ def rank_with_exposure(
         ranks = _rank_models(models, split, **options)
         return _without_exposure(ranks, test_keys)
     random_exposure.check_ids(split, "split")
-    exposure = random_exposure.without(split.excluded)
+    exposure = random_exposure.exclude(split.excluded_pairs)
     candidate_keys = list_pairs_to_predict(exposure, split)
     ranked_keys = union_keys(test_keys, union_keys(exposure.pair_key, candidate_keys))
     extended_split = replace(split, test=_interactions_from_keys(ranked_keys, split))
@@ -318,7 +318,7 @@ def _ranks_of_evaluation(
     check_evaluated_pairs(evaluation.ranks, split)
     complete_ranks = {}
     for name, ranked in evaluation.ranks.items():
-        complete_ranks[name] = ranked.padded(depth)
+        complete_ranks[name] = ranked.pad_lists(depth)
 
     _warn_about_short_lists(complete_ranks, depth)
     return _without_exposure(complete_ranks, split.test.pair_key)
@@ -357,7 +357,7 @@ def check_evaluated_pairs(ranks: Mapping[str, RankedPositives], split: Split) ->
             "the Evaluation and split must have the same held-out interactions; got "
             f"{n_missing:,} that were not evaluated and {n_unknown:,} that are not in the split. {advice}"
         )
-    excluded_keys = unique_keys(split.excluded.pair_key)
+    excluded_keys = unique_keys(split.excluded_pairs.pair_key)
     n_excluded = np.bincount(excluded_keys // split.n_items, minlength=split.n_users)
     if not np.array_equal(ranked.n_candidates, split.n_items - n_excluded[ranked.user]):
         raise InputError(f"the Evaluation and split must have the same training interactions. {advice}")
@@ -444,7 +444,7 @@ def _pairs_of_impressions(split: Split) -> Interactions | None:
     if log is None:
         return None
     keys = unique_keys(log.pair_key)
-    is_positive = is_member(keys, split.test.pair_key) | is_member(keys, split.excluded.pair_key)
+    is_positive = is_member(keys, split.test.pair_key) | is_member(keys, split.excluded_pairs.pair_key)
     if is_positive.all():
         return None
     return _interactions_from_keys(keys, split)

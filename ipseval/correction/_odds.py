@@ -42,7 +42,7 @@ def list_non_positive_keys(
         if not np.array_equal(getattr(interactions, f"{side}_ids"), getattr(split, f"{side}_ids")):
             raise InputError(f"interactions and split must have the same {side} ids, in one order.")
     keys = unique_keys(interactions.pair_key)
-    is_excluded = is_member(keys, split.excluded.pair_key)
+    is_excluded = is_member(keys, split.excluded_pairs.pair_key)
     is_positive = is_member(keys, positive_keys)
     non_positive_keys = keys[~(is_excluded | is_positive)]
     if not non_positive_keys.size:
@@ -127,7 +127,7 @@ def _draw_uniform_pairs(split: Split, user: IntArray, rng: np.random.Generator) 
     drawn_users = np.repeat(users, n_draws)
     drawn_items = rng.integers(split.n_items, size=drawn_users.size)
     keys = drawn_users * np.int64(split.n_items) + drawn_items
-    is_candidate = ~is_member(keys, split.excluded.pair_key)
+    is_candidate = ~is_member(keys, split.excluded_pairs.pair_key)
     return drawn_users[is_candidate], drawn_items[is_candidate]
 
 

@@ -64,7 +64,7 @@ class CorrectionPath:
 
     Points of the grid are ordered by basis. A cell is a recommender and metric; cells are ordered by metric.
 
-    Attributes
+    Parameters
     ----------
     models, metrics, ties
         Recommenders, metrics, and the treatment of ties.

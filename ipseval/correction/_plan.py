@@ -81,6 +81,20 @@ def plan_exposure(
     The experiment has h = users × items × share positives, whose mean has covariance Σ(h). V is the
     covariance of the values of the recommenders before the experiment, given the prior, the log and the
     reference values. The best linear estimate has covariance V − V(V + Σ)⁺V.
+
+    Examples
+    --------
+    The precision of two experiments, planned from a correction that reads the log alone:
+
+    >>> from ipseval import correct, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> correction = correct(world.example_models(split, rng=2), split, metrics=["recall@10"], rng=3)
+    >>> plan = plan_exposure(correction, n_users=[25, 400], n_items=[20], positive_share=0.05)
+    >>> plan[["n_users", "n_items", "n_positives", "half_width", "smallest_difference"]].round(2)
+       n_users  n_items  n_positives  half_width  smallest_difference
+    0       25       20         25.0        0.13                 0.21
+    1      400       20        400.0        0.04                 0.07
     """
     if positive_share is None:
         positive_share = _estimate_positive_share(correction)

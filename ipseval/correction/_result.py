@@ -70,7 +70,7 @@ ORDER_COLUMNS = (
 class Correction(Result):
     """Bias-corrected estimates of the mean over relevant interactions, computed by `correct`.
 
-    Attributes
+    Parameters
     ----------
     path : CorrectionPath
         Values by correction strength, from the log.

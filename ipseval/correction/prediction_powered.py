@@ -61,7 +61,7 @@ def list_pairs_to_predict(exposure: RandomExposure, split: Split) -> IntArray:
         n_draws = max(N_DRAWN // users.size, MIN_DRAWN_PER_USER)
         items = rng.integers(n_items, size=(users.size, n_draws))
         keys = unique_keys((first_keys + items).ravel())
-    return np.asarray(keys[~is_member(keys, split.excluded.pair_key)])
+    return np.asarray(keys[~is_member(keys, split.excluded_pairs.pair_key)])
 
 
 def compute_difference_totals(

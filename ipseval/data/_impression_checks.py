@@ -102,11 +102,11 @@ def _drop_unshown(columns: Columns, unshown_clicks: str, audit: Audit) -> Column
     return select_rows(columns, shown)
 
 
-def _check_propensity_sums(columns: Columns, shown: BoolArray, audit: Audit) -> None:
+def _check_propensity_sums(columns: Columns, is_shown: BoolArray, audit: Audit) -> None:
     """Add a problem where the propensities of a slate do not sum to its number of rows shown."""
     n_slates = columns["query_ids"].size
     totals = np.bincount(columns["query"], columns["propensity"], minlength=n_slates)
-    n_shown = np.bincount(columns["query"], shown, minlength=n_slates)
+    n_shown = np.bincount(columns["query"], is_shown, minlength=n_slates)
     is_wrong = np.abs(totals - n_shown) > SUM_TOLERANCE * np.maximum(n_shown, 1)
     if not is_wrong.any():
         return

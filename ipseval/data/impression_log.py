@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 class ImpressionLog(Log):
     """Store impressions, one row per item shown, as codes over one universe of users and items.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n,) int arrays
         Codes: `user_ids[user]` and `item_ids[item]` are the ids of the data. A pair may repeat.
@@ -68,7 +68,7 @@ class ImpressionLog(Log):
         Codes of `query_ids`: the slate (page view or request) to which the row belongs.
     query_ids : array or None
         Ids of the slates.
-    counted : tuple of Count
+    row_counts : tuple of Count
         Counts of rows that were read, left out, merged, or kept in spite of a problem; `data` returns them as
         a table.
 
@@ -106,7 +106,7 @@ class ImpressionLog(Log):
     propensity: FloatArray | None = None
     query: IntArray | None = None
     query_ids: AnyArray | None = None
-    counted: tuple[Count, ...] = ()
+    row_counts: tuple[Count, ...] = ()
     _column_names = IMPRESSION_COLUMNS
 
     @classmethod
@@ -190,7 +190,7 @@ class ImpressionLog(Log):
             frame_columns, audit, duplicates=duplicates, gaps=gaps, unshown_clicks=unshown_clicks
         )
         raise_impression_problems(audit.problems)
-        return cls(**columns, counted=tuple(audit.counts))
+        return cls(**columns, row_counts=tuple(audit.counts))
 
     def __post_init__(self) -> None:
         sizes = self._set_codes(("user", "item"))
@@ -218,10 +218,10 @@ class ImpressionLog(Log):
         check_positions_and_propensities(columns, audit)
         raise_impression_problems(audit.problems)
         assign(self, position=columns.get("position"))
-        check_type("counted", self.counted, tuple)
+        check_type("row_counts", self.row_counts, tuple)
         field_names = []
         for entry in fields(self):
-            if entry.name != "counted":
+            if entry.name != "row_counts":
                 field_names.append(entry.name)
 
         freeze(self, *field_names)
@@ -264,7 +264,7 @@ class ImpressionLog(Log):
             item_ids=self.item_ids,
             timestamp=timestamp,
             n_duplicates_dropped=int(n_repeats),
-            counted=(*self.counted, *drop_zero_counts(repeats)),
+            row_counts=(*self.row_counts, *drop_zero_counts(repeats)),
             impressions=self,
         )
 

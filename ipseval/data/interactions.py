@@ -79,7 +79,7 @@ class Log(Universe):
     item: IntArray
     user_ids: AnyArray
     item_ids: AnyArray
-    counted: tuple[Count, ...]
+    row_counts: tuple[Count, ...]
     _column_names: ClassVar[tuple[str, ...]]
 
     def __len__(self) -> int:
@@ -121,7 +121,7 @@ class Log(Universe):
 
         Its columns are subject, what, count and of.
         """
-        return counts_frame(count.about("log") for count in self.counted)
+        return counts_frame(count.with_subject("log") for count in self.row_counts)
 
     def _set_codes(self, names: tuple[str, ...]) -> dict[str, int]:
         """Check the codes and ids of the named columns, set them read-only, and return their lengths."""
@@ -140,7 +140,7 @@ class Log(Universe):
 class Interactions(Log):
     """Store observed user–item pairs as codes over one universe of users and items.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n,) int arrays
         Codes: `user_ids[user]` and `item_ids[item]` are the ids of the data. No pair occurs twice, unless
@@ -156,10 +156,13 @@ class Interactions(Log):
         Number of rows left out because their pair occurs in an earlier row (only with `duplicates="drop"`).
     n_users_removed, n_items_removed, n_pairs_removed : int
         Numbers of users, items and pairs that a filter such as `k_core` removed.
-    counted : tuple of Count
+    row_counts : tuple of Count
         Counts of rows that were read and left out; `data` returns them as a table.
     repeats : bool
         Whether pairs may repeat, because users buy or play the same item again (`duplicates="keep"`).
+
+    Attributes
+    ----------
     impressions : ImpressionLog or None
         The impression log whose clicked pairs these are.
 
@@ -173,6 +176,23 @@ class Interactions(Log):
     --------
     ipseval.read : Read a log and find its columns.
     Interactions.from_frame : Read a data frame with named columns.
+
+    Examples
+    --------
+    Two users and three items, of which nobody has used the third:
+
+    >>> log = Interactions(
+    ...     user=[0, 0, 1], item=[0, 1, 1], user_ids=["anna", "ben"], item_ids=["a", "b", "c"]
+    ... )
+    >>> log
+    Interactions(3 pairs, 2 users, 3 items)
+    >>> log.to_frame()
+       user item
+    0  anna    a
+    1  anna    b
+    2   ben    b
+    >>> log.popularity
+    array([1, 2, 0])
     """
 
     user: IntArray
@@ -185,7 +205,7 @@ class Interactions(Log):
     n_users_removed: int = 0
     n_items_removed: int = 0
     n_pairs_removed: int = 0
-    counted: tuple[Count, ...] = ()
+    row_counts: tuple[Count, ...] = ()
     repeats: bool = False
     impressions: Any = field(default=None, init=False)
     _column_names = ("user", "item", "value", "timestamp")
@@ -250,9 +270,9 @@ class Interactions(Log):
         )
         columns = read_columns(frame, names, users, items, advice)
         counts: tuple[Count, ...] = (Count("rows read", columns["user"].size),)
-        log = build_unchecked(Interactions, **columns, counted=counts, repeats=duplicates == "keep")
+        log = build_unchecked(Interactions, **columns, row_counts=counts, repeats=duplicates == "keep")
         counts += drop_zero_counts(Count("rows that repeat an earlier pair, kept", log.n_repeats, len(log)))
-        return log._replace_unchecked(counted=counts)._treat_duplicates(duplicates)
+        return log._replace_unchecked(row_counts=counts)._treat_duplicates(duplicates)
 
     def __post_init__(self) -> None:
         sizes = self._set_codes(("user", "item"))
@@ -266,7 +286,7 @@ class Interactions(Log):
             raise InputError(f"the arrays of interactions must have one length; got {sizes}.")
         for name in COUNT_FIELDS:
             check_positive_int(name, getattr(self, name), minimum=0)
-        check_type("counted", self.counted, tuple)
+        check_type("row_counts", self.row_counts, tuple)
         check_bool("repeats", self.repeats)
         if not self.repeats:
             self._treat_duplicates("raise")
@@ -333,7 +353,7 @@ class Interactions(Log):
         """The first row of each pair; `n_duplicates_dropped` counts the other rows."""
         if not self.repeats:
             return self
-        return self._treat_duplicates("drop")._replace_unchecked(repeats=False, counted=self.counted)
+        return self._treat_duplicates("drop")._replace_unchecked(repeats=False, row_counts=self.row_counts)
 
     @property
     def n_repeats(self) -> int:
@@ -398,7 +418,7 @@ class Interactions(Log):
         count = Count("rows that repeat an earlier pair, left out", n_repeats, len(self))
         return self.select(~is_repeat)._replace_unchecked(
             n_duplicates_dropped=self.n_duplicates_dropped + n_repeats,
-            counted=(*self.counted, count),
+            row_counts=(*self.row_counts, count),
         )
 
 

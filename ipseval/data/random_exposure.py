@@ -45,7 +45,7 @@ READ_ADVICE = " Pass RandomExposure.from_frame(frame, split)."
 class RandomExposure:
     """Store pairs that were shown at random, and whether the user liked the item.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n,) int arrays
         Codes in the id space of the split with which it is used. No pair occurs twice.
@@ -75,6 +75,18 @@ class RandomExposure:
     --------
     RandomExposure.from_frame : Read a data frame of pairs shown at random.
     RandomExposure.from_log : Use the randomised slots of an impression log.
+
+    Examples
+    --------
+    Three pairs of two users and three items were shown at random, and two of them were liked:
+
+    >>> exposure = RandomExposure(
+    ...     user=[0, 0, 1], item=[0, 1, 1], positive=[True, False, True], n_users=2, n_items=3
+    ... )
+    >>> exposure
+    RandomExposure(3 pairs, 2 positive; 2 of 2 users)
+    >>> exposure.n_positive
+    array([1, 1, 0])
     """
 
     user: IntArray
@@ -308,17 +320,17 @@ class RandomExposure:
             item_ids=log.item_ids,
         )
 
-    def check_ids(self, ids: HasIds, what: str) -> None:
+    def check_ids(self, ids: HasIds, description: str) -> None:
         """Raise `InputError` unless the exposure is in the id space of a split or log."""
         n_users = int(ids.user_ids.size)
         n_items = int(ids.item_ids.size)
         if (self.n_users, self.n_items) != (n_users, n_items):
             raise InputError(
-                f"the exposure has {self.n_users} users and {self.n_items} items, the {what} {n_users} and "
+                f"the exposure has {self.n_users} users and {self.n_items} items, the {description} {n_users} and "
                 f"{n_items}; build it with RandomExposure.from_frame(frame, split)."
             )
-        _check_equal_ids("users", self.user_ids, ids.user_ids, what)
-        _check_equal_ids("items", self.item_ids, ids.item_ids, what)
+        _check_equal_ids("users", self.user_ids, ids.user_ids, description)
+        _check_equal_ids("items", self.item_ids, ids.item_ids, description)
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -365,7 +377,7 @@ class RandomExposure:
             self, user=self.user[rows], item=self.item[rows], positive=self.positive[rows], weight=weight
         )
 
-    def without(self, log: Interactions) -> RandomExposure:
+    def exclude(self, log: Interactions) -> RandomExposure:
         """Remove the pairs of a log.
 
         Parameters

@@ -213,10 +213,12 @@ def _unpack_frames(blocks: pd.DataFrame, frames: list[str]) -> dict[str, pd.Data
 
 
 def _reduce(
-    partition: pd.DataFrame | Sequence[pd.DataFrame | ListArrays], frames: list[str], shared: SharedInput
+    partition: pd.DataFrame | Sequence[pd.DataFrame | ListArrays],
+    frames: list[str],
+    shared_input: SharedInput,
 ) -> Reduction | None:
     """Return the sums of one partition of users: blocks of all frames, or one partition of each frame."""
-    plan, factors, names = shared
+    plan, factors, names = shared_input
     rows: dict[str, pd.DataFrame | ListArrays]
     if isinstance(partition, pd.DataFrame):
         rows = _unpack_frames(partition, frames)

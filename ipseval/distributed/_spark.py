@@ -103,7 +103,7 @@ def evaluate_spark(
     shared = session.sparkContext.broadcast(shared_bytes)
     blocks = _shuffle_blocks([train, test, *lists.values()], size)
     try:
-        results = blocks.mapInArrow(partial(_reduce_batches, shared=shared), RESULT_SCHEMA)
+        results = blocks.mapInArrow(partial(_reduce_batches, broadcast=shared), RESULT_SCHEMA)
         while size > PARTITIONS_PER_MERGE:
             size = -(-size // PARTITIONS_PER_MERGE)
             merge_task = functions.expr(f"number div {PARTITIONS_PER_MERGE}")
@@ -249,7 +249,7 @@ def _make_block_batch(
     return pyarrow.RecordBatch.from_pydict(fields)
 
 
-def _reduce_batches(batches: Batches, shared: Broadcast) -> Batches:
+def _reduce_batches(batches: Batches, broadcast: Broadcast) -> Batches:
     """Yield the result of one partition; nothing where Spark sends no rows, so no users to count."""
     filled_batches = []
     for batch in batches:
@@ -257,7 +257,7 @@ def _reduce_batches(batches: Batches, shared: Broadcast) -> Batches:
             filled_batches.append(batch)
 
     if filled_batches:
-        yield _make_result(filled_batches, *pickle.loads(shared.value))  # nosec B301
+        yield _make_result(filled_batches, *pickle.loads(broadcast.value))  # nosec B301
 
 
 def _make_result(
@@ -282,12 +282,12 @@ def _make_result(
     return _make_result_batch(numbers[0], False, payload)
 
 
-def _make_result_batch(number: int, failed: bool, payload: bytes) -> pyarrow.RecordBatch:
+def _make_result_batch(number: int, has_failed: bool, payload: bytes) -> pyarrow.RecordBatch:
     """Return a batch with one row of `RESULT_SCHEMA`."""
     import pyarrow
 
     return pyarrow.RecordBatch.from_arrays(
-        [pyarrow.array([number], pyarrow.int32()), pyarrow.array([failed]), pyarrow.array([payload])],
+        [pyarrow.array([number], pyarrow.int32()), pyarrow.array([has_failed]), pyarrow.array([payload])],
         names=["number", "failed", "payload"],
     )
 

@@ -226,7 +226,7 @@ def rank_sorted(lists: Pairs, split: Split, targets: HeldOutPositives) -> Ranked
         return None
     n_items = np.int64(split.n_items)
     list_keys = user * n_items + lists.item
-    if _find_keys(list_keys, split.excluded.pair_key)[1].any():
+    if _find_keys(list_keys, split.excluded_pairs.pair_key)[1].any():
         return None  # training items in lists
 
     position, is_listed = _find_keys(list_keys, targets.user * n_items + targets.item)
@@ -236,12 +236,12 @@ def rank_sorted(lists: Pairs, split: Split, targets: HeldOutPositives) -> Ranked
     n_above = np.where(is_listed, lists.rank[position], longest)
     fields: dict[str, object] = {
         "list_length": list_length,
-        "counted": (Count(ENTRIES_READ, list_keys.size),),
+        "row_counts": (Count(ENTRIES_READ, list_keys.size),),
     }
     has_all_candidates = (list_length >= targets.candidates_by_user)[targets.user].all()
     if not has_all_candidates:
         fields["max_rank"] = longest
-    return targets.ranked(n_above, np.zeros(n_above.size, dtype=np.int64), **fields)
+    return targets.build_ranks(n_above, np.zeros(n_above.size, dtype=np.int64), **fields)
 
 
 def _find_keys(sorted_keys: IntArray, wanted_keys: IntArray) -> tuple[IntArray, AnyArray]:

@@ -23,7 +23,7 @@ def compute_ratio_parts(sample: Sample, metric: Metric, weights: FloatArray | No
     """Return the estimate as Σ a c / Σ a with a = w D_u / Σ_{i∈S*_u} w and c the contribution to N_u / D_u."""
     ranked = sample.ranks_of(metric)
     sums = metric.ratio_sums(ranked, weights, ties=sample.ties)
-    contributions = metric.attributed(ranked, weights, ties=sample.ties)
+    contributions = metric.weighted_contributions(ranked, weights, ties=sample.ties)
     if sums is None or contributions is None:
         return None
     _, denominator = sums

@@ -108,7 +108,7 @@ class Aoa(Estimator):
             return None
         if metric.is_ratio_of_sums:
             return compute_ratio_parts(sample, metric, None)
-        contributions = metric.attributed(sample.ranks_of(metric), None, ties=sample.ties)
+        contributions = metric.weighted_contributions(sample.ranks_of(metric), None, ties=sample.ties)
         if contributions is None:
             return None
         if metric.kind != "sum":

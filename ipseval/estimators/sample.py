@@ -134,7 +134,7 @@ class Sample:
             if n_relevant is not None:
                 missing_users = ranked.user[is_missing]
                 n_relevant = n_relevant - np.bincount(missing_users, minlength=n_relevant.size)
-            ranked = ranked.without(is_missing)
+            ranked = ranked.remove_positives(is_missing)
             propensity = propensity[~is_missing]
         rewarded = self.rewarded
         if rewarded is not None:
@@ -210,7 +210,7 @@ def build_sample(
     if propensity is None:
         return sample
     propensity.check_ids(ranked)
-    values = propensity.at(ranked.user, ranked.item)
+    values = propensity.for_pairs(ranked.user, ranked.item)
     if np.isnan(values).all() and not allow_empty:
         raise PropensityError(NO_PROPENSITY)
     return sample.under(values, propensity.is_probability)

@@ -74,8 +74,8 @@ def describe_date(counts: Iterable[Count], otherwise: str) -> str:
     date = datetime.fromtimestamp(seconds, UTC).date()
     files: dict[str, None] = {}
     for count in counts:
-        if count.what.startswith(READ):
-            source = count.what.removeprefix(READ).partition(": ")[0]
+        if count.label.startswith(READ):
+            source = count.label.removeprefix(READ).partition(": ")[0]
             if source != "the data frame":
                 files[source] = None
     data = otherwise
@@ -88,9 +88,9 @@ def describe_sources(counts: Iterable[Count]) -> list[str]:
     """Return a line for each source: the number of its rows, and the column that has each role."""
     lines = []
     for count in counts:
-        if count.what.startswith(READ):
+        if count.label.startswith(READ):
             subject = f"{count.subject}:"
-            lines.append(f"{subject:<12}{count.count:,} rows from {count.what.removeprefix(READ)}")
+            lines.append(f"{subject:<12}{count.count:,} rows from {count.label.removeprefix(READ)}")
     return lines
 
 

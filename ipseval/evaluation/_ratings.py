@@ -108,7 +108,7 @@ def evaluate_ratings(
     ranks = {}
     for model, predictions in models.items():
         errors = _compute_prediction_errors(predictions, ratings, model)[order]
-        ranks[model] = RatedPairs.trusted(**{**vars(pairs), "error": errors})
+        ranks[model] = RatedPairs.from_validated(**{**vars(pairs), "error": errors})
     if estimators is None:
         estimators = _choose_default_estimators(propensity)
     rating_metrics = []
@@ -156,7 +156,7 @@ def _build_rated_pairs(
         raise InputError("there is no rating to evaluate.")
     order = np.argsort(ratings.pair_key)
     zeros = np.zeros(len(ratings), dtype=np.int64)
-    return RatedPairs.trusted(
+    return RatedPairs.from_validated(
         user=ratings.user[order],
         item=ratings.item[order],
         n_above=zeros,

@@ -52,6 +52,12 @@ def register(member: Member, *, name: str | None = None) -> Member:
         For any other object, and for a name that is taken. The same class, defined again, replaces the
         former.
 
+    See Also
+    --------
+    ipseval.metric : Find a metric by its label.
+    ipseval.metrics.Metric : Base class of metrics.
+    ipseval.estimators.Estimator : Base class of estimators.
+
     Examples
     --------
     >>> from ipseval.ranking.adapters import ModelScores
@@ -66,7 +72,7 @@ def register(member: Member, *, name: str | None = None) -> Member:
         name = default_name
     if name is None:
         argument = getattr(member, "__name__", type(member).__name__)
-        raise InputError(f"this {registry.what} needs a name: ipseval.register({argument}, name=…).")
+        raise InputError(f"this {registry.kind} needs a name: ipseval.register({argument}, name=…).")
     registry.add(name, member)
     return member
 

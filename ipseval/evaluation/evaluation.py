@@ -120,7 +120,7 @@ class Evaluation(Result):
 
     `evaluate`, `evaluate_ranks` and the functions for clusters return it; it is not constructed by hand.
 
-    Attributes
+    Parameters
     ----------
     estimates : dict
         (model, metric label, estimator label) -> Estimate.
@@ -147,6 +147,37 @@ class Evaluation(Result):
     sanity : tuple of SanityWarning
         Signs of reversed scores, shuffled rows or columns, or training on the test part; see
         `ipseval.evaluation.sanity`.
+
+    Other Parameters
+    ----------------
+    _size, _counts, _training_counts, _split_summary, _stored
+        Counts of the data and results of earlier calls, which a file holds in place of the data.
+
+    See Also
+    --------
+    ipseval.evaluate : Rank held-out positives and evaluate them.
+    ipseval.evaluate_ranks : Evaluate positives that are already ranked.
+    ipseval.reporting.load : Read an evaluation from a file.
+
+    Examples
+    --------
+    Two recommenders of a simulated log, and the test of their difference:
+
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = world.example_models(split, rng=2)
+    >>> compared = {name: models[name] for name in ("taste", "popular")}
+    >>> evaluation = evaluate(compared, split, metrics=["recall@10"])
+    >>> evaluation.models, evaluation.metrics, evaluation.estimators
+    (['taste', 'popular'], ['recall@10'], ['aoa'])
+    >>> evaluation.frame[["model", "estimate", "std_error"]].round(3)
+         model  estimate  std_error
+    0    taste     0.618      0.028
+    1  popular     0.599      0.029
+    >>> evaluation.compare()[["model", "reference", "difference", "p_value"]].round(3)
+       model reference  difference  p_value
+    0  taste   popular       0.018    0.501
     """
 
     estimates: dict[Key, Estimate]

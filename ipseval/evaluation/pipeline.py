@@ -182,7 +182,7 @@ def evaluate(
         evaluation,
         sanity=sanity,
         _training_counts=TrainingCounts.of(split.train),
-        _counts=split.counted + evaluation._counts,
+        _counts=split.row_counts + evaluation._counts,
         _split_summary=SplitSummary.from_split(split),
     )
 
@@ -235,6 +235,7 @@ def evaluate_ranks(
     Returns
     -------
     Evaluation
+        `frame` has one row per recommender, metric and estimator; printing shows the verdict and tables.
 
     Raises
     ------
@@ -244,6 +245,23 @@ def evaluate_ranks(
     See Also
     --------
     evaluate : Rank the positives, too.
+
+    Examples
+    --------
+    The ranks of a split are computed once, and evaluated with two metrics:
+
+    >>> from ipseval import rank_positives, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = world.example_models(split, rng=2)
+    >>> ranks = {name: rank_positives(models[name], split) for name in ("taste", "popular")}
+    >>> frame = evaluate_ranks(ranks, metrics=["recall@10", "ndcg@10"]).frame
+    >>> frame[["model", "metric", "estimate"]].round(3)
+         model     metric  estimate
+    0    taste  recall@10     0.618
+    1    taste    ndcg@10     0.404
+    2  popular  recall@10     0.599
+    3  popular    ndcg@10     0.396
     """
     n_threads = check_compute(compute).n_threads
     request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)
@@ -343,7 +361,7 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     for model in reduction.models:
         counts += _select_counts(reduction, model)
         lists = count_short_lists(reduction.given_counts[model], depth, size.unit_plural)
-        counts += [count.about(model) for count in lists]
+        counts += [count.with_subject(model) for count in lists]
     counts += _select_counts(reduction, RESULT)
     n_all_users = size.n_population + size.n_left_out
     n_all_positives = size.n_positives + size.n_without_propensity
@@ -356,7 +374,7 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
         Count(f"{size.unit_plural} that entered", size.n_users),
         *drop_zero_counts(Count("users whose queries entered", size.n_clusters)),
     ]
-    counts += [count.about(RESULT) for count in (*exclusions, *inclusions)]
+    counts += [count.with_subject(RESULT) for count in (*exclusions, *inclusions)]
     return tuple(counts)
 
 

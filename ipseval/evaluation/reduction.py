@@ -21,7 +21,7 @@ from ipseval.inference.interval_methods import compute_propensity_influences
 from ipseval.inference.weight_diagnostics import AllWeights
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.model_checks import resolve_missing
-from ipseval.utils.counts import RESULT, Count, added, drop_zero_counts
+from ipseval.utils.counts import RESULT, Count, drop_zero_counts, merge_counts
 from ipseval.utils.types import AnyArray, IntArray
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
@@ -162,7 +162,7 @@ class Reduction:
             given_counts=_add_counts(self.given_counts, other.given_counts),
             user_ids=user_ids,
             candidates=self.candidates,
-            counted=added(self.counted, other.counted),
+            counted=merge_counts(self.counted, other.counted),
             segments=tuple(first.merge(second) for first, second in segments),
         )
 
@@ -232,7 +232,7 @@ def _collect_ranking_counts(ranks: Mapping[str, RankedPositives]) -> tuple[Count
     """Return the counts from the ranking of each model, and the number of positives that no list can hold."""
     counts = []
     for model, ranked in ranks.items():
-        counts += [count.about(model) for count in ranked.counted]
+        counts += [count.with_subject(model) for count in ranked.row_counts]
     first = next(iter(ranks.values()))
     n_excluded = first.n_not_candidates
     n_all = len(first) + n_excluded

@@ -283,16 +283,16 @@ def _describe_exclusions(content: ReportContent) -> list[str]:
     """Return a sentence for each count of data that were excluded, merged or removed before estimation."""
     lines = []
     for count in content.counts:
-        is_stated = count.what.startswith((*STATED_ELSEWHERE, *STATED_BY_CALLER))
-        is_exclusion = any(word in count.what for word in EXCLUSION_WORDS)
+        is_stated = count.label.startswith((*STATED_ELSEWHERE, *STATED_BY_CALLER))
+        is_exclusion = any(word in count.label for word in EXCLUSION_WORDS)
         if is_stated or not is_exclusion:
             continue
         line = f"{count.count:,}"
-        if count.of is not None:
-            line += f" of {count.of:,}"
+        if count.total is not None:
+            line += f" of {count.total:,}"
         if count.subject != RESULT:
             line = f"{count.subject}: {line}"
-        lines.append(f"{line} {count.what}.")
+        lines.append(f"{line} {count.label}.")
     return lines
 
 

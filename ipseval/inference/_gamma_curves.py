@@ -179,7 +179,7 @@ class GammaCurves:
             return values
         models = dict.fromkeys(model for model, _, _ in self.nonlinear)
         for row, gamma_value in enumerate(gamma):
-            level_propensity, _ = self.chain.at(float(gamma_value))
+            level_propensity, _ = self.chain.for_gamma(float(gamma_value))
             propensity = level_propensity[self.level]
             samples = {}
             for model in models:
@@ -205,7 +205,7 @@ class GammaCurves:
         if is_weighted:
             steps = []
             for gamma_value in gamma:
-                steps.append(self.chain.at(float(gamma_value)))
+                steps.append(self.chain.for_gamma(float(gamma_value)))
 
             weights = 1 / np.array([propensity for propensity, _ in steps])
             log_slopes = np.array([log_slope for _, log_slope in steps])

@@ -58,7 +58,7 @@ ROUNDING = 1e-12
 class Sensitivity(Result):
     """Estimates R(γ) of every recommender, metric and estimator over a grid of γ.
 
-    Attributes
+    Parameters
     ----------
     frame : DataFrame
         Columns model, metric, estimator, gamma, estimate, std_error, ci_low, ci_high (for known n* and γ;

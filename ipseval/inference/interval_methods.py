@@ -65,7 +65,7 @@ def bootstrap_refit(
             propensity = refit(counts.astype(np.int64))
             check_type("what refit returns", propensity, Propensity)
             propensity.check_ids(ranked)
-            values = propensity.at(ranked.user, ranked.item)
+            values = propensity.for_pairs(ranked.user, ranked.item)
             refitted_samples = _replace_propensity(samples, values, propensity.is_probability)
             # Contributions can be reused only where the sample keeps all positives.
             keeps_positives = not np.isnan(values).any()

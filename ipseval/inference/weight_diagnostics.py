@@ -233,7 +233,7 @@ class WeightTotals:
 
         item_weights = np.bincount(ranked.item, sample.weights, minlength=n_items).astype(np.float64)
         totals = cls(WeightMoments.of(sample.weights), item_weights, weighted)
-        if propensity is None or propensity.unclipped is None:
+        if propensity is None or propensity.unclipped_propensity is None:
             return totals
         clipped_weight, unclipped_weight = propensity.cut_weight(ranked.user, ranked.item)
         return replace(totals, clipped_weight=clipped_weight, unclipped_weight=unclipped_weight)

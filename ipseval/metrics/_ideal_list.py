@@ -60,7 +60,7 @@ class IdealListMetric(Metric):
             return None
         return self._compute_discounts(ranked, self._resolve_tie_rule(ranked, ties))
 
-    def attributed(
+    def weighted_contributions(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return c (n_pos,) with the value Σwc/Σw: the gain of a positive over the gain of the ideal list."""
@@ -134,8 +134,8 @@ def sort_descending(ranked: RankedPositives, values: FloatArray) -> FloatArray:
         return values
     # The weights of a sample are read-only, and every metric of an evaluation sorts the same array.
     is_cacheable = not values.flags.writeable
-    if is_cacheable and ranked.derived.get("largest first", (None,))[0] is values:
-        cached_values: FloatArray = ranked.derived["largest first"][1]
+    if is_cacheable and ranked.cache.get("largest first", (None,))[0] is values:
+        cached_values: FloatArray = ranked.cache["largest first"][1]
         return cached_values
     users_by_count = np.argsort(ranked.counts, kind="stable")
     distinct_counts, first_users = np.unique(ranked.counts[users_by_count], return_index=True)
@@ -145,7 +145,7 @@ def sort_descending(ranked: RankedPositives, values: FloatArray) -> FloatArray:
         rows = ranked.starts[users, None] + np.arange(count)
         sorted_values[rows] = np.sort(values[rows], axis=1)[:, ::-1]
     if is_cacheable:
-        ranked.derived["largest first"] = (values, as_readonly(sorted_values))
+        ranked.cache["largest first"] = (values, as_readonly(sorted_values))
     return sorted_values
 
 
@@ -313,7 +313,7 @@ class Rbp(IdealListMetric):
     name = "rbp"
     summary = "rank-biased precision"
     parameters = MappingProxyType(
-        {"p": Parameter(0.8, _parse_probability, "chance to go on to the next item", shown=True)}
+        {"p": Parameter(0.8, _parse_probability, "chance to go on to the next item", is_always_printed=True)}
     )
     definition = Definition(
         "(1 − p) Σ_{i∈S} p^(r_i − 1)",

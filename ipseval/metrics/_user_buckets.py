@@ -34,9 +34,9 @@ def build_user_buckets(ranked: RankedPositives) -> list[UserBucket]:
     """Return the users in buckets of up to 1, 2, 4, 8, … positives."""
     # Sums along the second axis of a bucket stay within one user, so that the rounding of one user does not
     # affect another.
-    if "buckets" not in ranked.derived:
-        ranked.derived["buckets"] = _group_users(ranked)
-    cached_buckets: list[UserBucket] = ranked.derived["buckets"]
+    if "buckets" not in ranked.cache:
+        ranked.cache["buckets"] = _group_users(ranked)
+    cached_buckets: list[UserBucket] = ranked.cache["buckets"]
     return cached_buckets
 
 

@@ -77,7 +77,7 @@ class Parameter:
     default: Any
     parse: Callable[[str], Any]
     description: str
-    shown: bool = False
+    is_always_printed: bool = False
 
 
 @public_class
@@ -220,7 +220,7 @@ class Metric(ABC):
         """
         return None
 
-    def attributed(
+    def weighted_contributions(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray | None:
         """Return the contribution c of each positive under the given weights.
@@ -438,7 +438,7 @@ class Metric(ABC):
         padding_advice = ""
         if self.cutoff is not None:
             requirement = f"the first {self.cutoff} ranks"
-            padding_advice = f", or pad the lists with misses: ranked.padded({self.cutoff})"
+            padding_advice = f", or pad the lists with misses: ranked.pad_lists({self.cutoff})"
         raise InputError(
             f"{self.label} reads {requirement}, but the lists end at rank {depth}; use a cutoff of at most "
             f"{depth}, or pass the scores of all items{padding_advice}."
@@ -460,7 +460,7 @@ class Metric(ABC):
         arguments = []
         for name, parameter in self.parameters.items():
             value = getattr(self, name)
-            if value == parameter.default and not parameter.shown:
+            if value == parameter.default and not parameter.is_always_printed:
                 continue
             if isinstance(value, float):
                 # repr of a float has as many digits as are needed to read the same number back.
@@ -493,7 +493,7 @@ def cache_last(
 
     Values with and without weights are requested in turn, and share their contributions.
     """
-    if ranked.derived.get("cached", (None,))[0] != key:
-        ranked.derived["cached"] = (key, as_readonly(compute()))
-    value: FloatArray = ranked.derived["cached"][1]
+    if ranked.cache.get("cached", (None,))[0] != key:
+        ranked.cache["cached"] = (key, as_readonly(compute()))
+    value: FloatArray = ranked.cache["cached"][1]
     return value

@@ -39,7 +39,7 @@ class RatedPairs(RankedPositives):
     def _rows(self, rows: Any, **changes: Any) -> RankedPositives:
         fields = vars(super()._rows(rows, **changes))
         assert self.error is not None
-        return RatedPairs.trusted(**{**fields, "error": self.error[rows], "n_pairs": self.n_pairs})
+        return RatedPairs.from_validated(**{**fields, "error": self.error[rows], "n_pairs": self.n_pairs})
 
 
 @dataclass(frozen=True, repr=False)

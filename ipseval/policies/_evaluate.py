@@ -329,7 +329,7 @@ def _prepare_log(
     fold = unit_fold[unit]
     theta: FloatArray = np.ones(len(log))
     if examination is not None:
-        theta = examination.at(position)
+        theta = examination.for_positions(position)
     return _PreparedLog(
         log=log,
         propensity=propensity,

@@ -131,10 +131,10 @@ def evaluate_rewards(
 
 def compute_pair_weights(reward_fit: FittedRewards, propensity: Propensity | None) -> FloatArray:
     """Return 1/P of the shown pairs, (n_shown,); NaN without a propensity."""
-    shown = reward_fit.shown
+    shown = reward_fit.impressions
     if propensity is None:
         return np.full(len(shown), np.nan)
-    weight = np.asarray(1 / propensity.at(shown.user, shown.item))
+    weight = np.asarray(1 / propensity.for_pairs(shown.user, shown.item))
     n_missing = int(np.isnan(weight).sum())
     if n_missing:
         raise PropensityError(
@@ -160,7 +160,7 @@ def sum_candidates(
     Only items with a contribution are ranked: with cutoffs the k best of each user. A metric without a
     cutoff sorts the whole catalogue for each user, a block of users at a time.
     """
-    shown = reward_fit.shown
+    shown = reward_fit.impressions
     n_items = split.n_items
     shown_keys = shown.user * np.int64(n_items) + shown.item
     n_users = reward_fit.total.size
@@ -182,7 +182,7 @@ def sum_candidates(
             pair_contributions[metric.label][shown_rows] = contributions[top_rows]
 
     cutoffs = [metric.cutoff or n_items for metric in metrics]
-    top_items(model, split, k=min(max(cutoffs), n_items), each=add_users, name=name, compute=compute)
+    top_items(model, split, k=min(max(cutoffs), n_items), handle=add_users, name=name, compute=compute)
     metric_rewards = {}
     for metric in metrics:
         metric_rewards[metric.label] = MetricRewards(
@@ -192,11 +192,11 @@ def sum_candidates(
     return RewardData(
         user=shown.user,
         clicked=shown.clicked,
-        examination=shown.examined,
-        model_reward=reward_fit.predicted,
+        examination=shown.examination,
+        model_reward=reward_fit.predictions,
         weight=weight,
         candidate_reward=reward_fit.total,
-        n_candidates=n_items - np.bincount(split.excluded.user, minlength=split.n_users),
+        n_candidates=n_items - np.bincount(split.excluded_pairs.user, minlength=split.n_users),
         metrics=metric_rewards,
     )
 

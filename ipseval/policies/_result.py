@@ -121,7 +121,7 @@ def subtract_control_variate(
 class PolicyEvaluation(Result):
     """Values of policies, per impression, with intervals and diagnostics of the weights.
 
-    Attributes
+    Parameters
     ----------
     values : dict
         (policy, estimator) -> value with influences.
@@ -201,7 +201,7 @@ class PolicyEvaluation(Result):
         columns = ["policy", "estimator", "estimate", "std_error", "ci_low", "ci_high", "ess", "claim"]
         return pd.DataFrame(rows, columns=columns)
 
-    def against(self, log: ImpressionLog, policy: str | None = None) -> pd.DataFrame:
+    def compare_with_log(self, log: ImpressionLog, policy: str | None = None) -> pd.DataFrame:
         """Compare the estimates of a policy with the click rate that it had in a log of its own.
 
         The interval is for the difference and accounts for the noise of both logs: the estimate agrees with

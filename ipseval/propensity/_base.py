@@ -124,7 +124,7 @@ class Propensity:
 
     Exactly one of `item`, `pair`, `rank_one` and `function` holds the values. `at` returns them for pairs.
 
-    Attributes
+    Parameters
     ----------
     item : (n_items,) float array or None
         One propensity per item, > 0. NaN: the item has none, and its positives are excluded from all
@@ -145,7 +145,7 @@ class Propensity:
         The n*_i that it was computed from.
     fit : object or None
         The fit that gave γ, with its standard error.
-    unclipped : Propensity or None
+    unclipped_propensity : Propensity or None
         The propensity before clipping.
     n_capped : int
         Number of values that a calibration of the scale put above 1 and that were set to 1.
@@ -171,7 +171,7 @@ class Propensity:
     Examples
     --------
     >>> propensity = Propensity(np.array([0.5, 0.01]), True, "known", 2)
-    >>> propensity.clip(floor=0.1).at(np.array([0, 0]), np.array([0, 1]))
+    >>> propensity.clip(floor=0.1).for_pairs(np.array([0, 0]), np.array([0, 1]))
     array([0.5, 0.1])
     """
 
@@ -185,7 +185,7 @@ class Propensity:
     eta: float | None = None
     popularity: FloatArray | None = None
     fit: Any | None = None
-    unclipped: Propensity | None = None
+    unclipped_propensity: Propensity | None = None
     n_capped: int = 0
     item_ids: AnyArray | None = None
     user_ids: AnyArray | None = None
@@ -263,7 +263,7 @@ class Propensity:
             return "user factor × item factor"
         return "a function"
 
-    def at(self, user: IntArray, item: IntArray) -> FloatArray:
+    def for_pairs(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return the propensity of each pair.
 
         Parameters
@@ -344,7 +344,7 @@ class Propensity:
         Returns
         -------
         Propensity
-            The clipped propensity. Its field `unclipped` holds the original.
+            The clipped propensity. Its field `unclipped_propensity` holds the original.
 
         Raises
         ------
@@ -356,7 +356,9 @@ class Propensity:
             interval = "(0, 1], as propensities are" if self.is_probability else "(0, inf)"
             raise PropensityError(f"floor must be in {interval}; got {floor:g}.")
         step = PropensityTransform("clip", {"floor": floor})
-        return self._apply_step(step, f"clipped at {floor:g}", unclipped=self.unclipped or self)
+        return self._apply_step(
+            step, f"clipped at {floor:g}", unclipped_propensity=self.unclipped_propensity or self
+        )
 
     def cut_weight(self, user: IntArray, item: IntArray) -> tuple[float, float]:
         """Return the weight over pairs that clipping removed, and the total weight before clipping.
@@ -376,19 +378,21 @@ class Propensity:
         Their ratio is the share of the weight that is gone. For a metric in [0, 1] it bounds the bias of
         pooled ips relative to the total weight.
         """
-        original_weights = 1 / (self.unclipped or self).at(user, item)
-        clipped_weights = 1 / self.at(user, item)
+        original_weights = 1 / (self.unclipped_propensity or self).for_pairs(user, item)
+        clipped_weights = 1 / self.for_pairs(user, item)
         removed_weight = float(np.nansum(original_weights - clipped_weights))
         return removed_weight, float(np.nansum(original_weights))
 
-    def held_out(self, *, test_fraction: float, counted_on: Literal["train", "log"] = "train") -> Propensity:
+    def held_out(
+        self, *, test_fraction: float, popularity_source: Literal["train", "log"] = "train"
+    ) -> Propensity:
         """Return the propensity of a held-out positive: observed, and sent to test by a random split.
 
         Parameters
         ----------
         test_fraction : float
             ρ in (0, 1).
-        counted_on : {"train", "log"}, default "train"
+        popularity_source : {"train", "log"}, default "train"
             Whether this propensity is of being in the training part, (1−ρ)P (as when n* is counted there),
             or in the whole log, P.
 
@@ -412,21 +416,23 @@ class Propensity:
         Half of the relevant pairs are observed, a fifth of those held out: 0.1 of the 0.6 not in train.
 
         >>> known = Propensity(np.array([0.5]), True, "known", 1)
-        >>> known.held_out(test_fraction=0.2, counted_on="log").item.round(4)
+        >>> known.held_out(test_fraction=0.2, popularity_source="log").item.round(4)
         array([0.1667])
         """
         rho = check_fraction("test_fraction", test_fraction)
-        check_choice("counted_on", counted_on, ("train", "log"))
+        check_choice("popularity_source", popularity_source, ("train", "log"))
         if not self.is_probability:
             raise PropensityError(
                 f"{self.model} is relative, but a held-out propensity requires a scale: "
                 "scale='max', a number, or a calibration on random exposure."
             )
-        step = PropensityTransform("held_out", {"test_fraction": rho, "counted_on": counted_on})
+        step = PropensityTransform("held_out", {"test_fraction": rho, "popularity_source": popularity_source})
         unclipped = None
-        if self.unclipped is not None:
-            unclipped = self.unclipped.held_out(test_fraction=rho, counted_on=counted_on)
-        return self._apply_step(step, f"held out by a split of {rho:g}", unclipped=unclipped)
+        if self.unclipped_propensity is not None:
+            unclipped = self.unclipped_propensity.held_out(
+                test_fraction=rho, popularity_source=popularity_source
+            )
+        return self._apply_step(step, f"held out by a split of {rho:g}", unclipped_propensity=unclipped)
 
     def gamma_chain(self) -> GammaPath:
         """Return the power law and its later transforms as functions of γ.
@@ -449,13 +455,13 @@ class Propensity:
         return GammaPath.from_popularity(self.popularity, self.steps)
 
     def _apply_step(
-        self, step: PropensityTransform, description: str, *, unclipped: Propensity | None
+        self, step: PropensityTransform, description: str, *, unclipped_propensity: Propensity | None
     ) -> Propensity:
         """Return the propensity after a further transform."""
         changes: dict[str, Any] = {
             "model": f"{self.model}, {description}",
             "steps": (*self.steps, step),
-            "unclipped": unclipped,
+            "unclipped_propensity": unclipped_propensity,
         }
         if self.item is not None:
             changes["item"] = step.apply(self.item)[0]
@@ -487,7 +493,7 @@ class _TransformedFunction:
     step: PropensityTransform
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
-        return self.step.apply(self.source.at(user, item))[0]
+        return self.step.apply(self.source.for_pairs(user, item))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -499,7 +505,7 @@ class _TransformedDerivative:
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
         assert self.source.error is not None
-        values = self.source.at(user, item)
+        values = self.source.for_pairs(user, item)
         changes = self.source.error.change(user, item)
         return np.column_stack([self.step.apply(values, axis_change)[1] for axis_change in changes.T])
 

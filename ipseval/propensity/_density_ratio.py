@@ -109,6 +109,20 @@ class DensityRatioPropensity:
     evaluation account for the error of the weights, by the delta method. Features, penalties and their
     weights are taken as fixed, and so is the form of the odds: intervals do not account for selection that
     the features do not express.
+
+    Examples
+    --------
+    Weights of the held-out positives of a simulated log, from 300 users to whom items were shown at random:
+
+    >>> from ipseval import RandomExposure, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> exposure = RandomExposure.from_ratings(world.expose(rng=2), threshold=4)
+    >>> propensity = DensityRatioPropensity(exposure, biased=split.test, rng=3).fit(split.train)
+    >>> propensity
+    Propensity(density ratio, cross-fitted; a function; up to a factor)
+    >>> propensity.for_pairs(split.test.user[:3], split.test.item[:3]).round(2)
+    array([1.62, 0.62, 0.85])
     """
 
     exposure: RandomExposure | None = None
@@ -163,19 +177,19 @@ class DensityRatioPropensity:
             )
         check_same_ids(self.exposure, train)
         train = train.distinct
-        exposure = self.exposure.without(train)
+        exposure = self.exposure.exclude(train)
         rng = as_generator(self.rng)
         problem = self._build_problem(train, exposure, rng)
         odds, slopes = problem.solve()
         fit = _describe_fit(problem, odds, slopes, self._name_features(problem.x), exposure.n_dropped)
-        if fit.ess_share < LOW_ESS_SHARE or fit.uncovered > HIGH_UNCOVERED_SHARE:
+        if fit.ess_share < LOW_ESS_SHARE or fit.uncovered_share > HIGH_UNCOVERED_SHARE:
             warn_user(
                 f"the log covers the random positives poorly: the weights leave {fit.ess_share:.0%} of the "
-                f"effective sample, and {fit.uncovered:.0%} of the random positives have odds beyond 99% of "
+                f"effective sample, and {fit.uncovered_share:.0%} of the random positives have odds beyond 99% of "
                 "the log's. Clip the propensity, or use fewer features.",
                 PositivityWarning,
             )
-        error = FitError.of(compute_slope_influence(problem), _PropensityDerivative(odds))
+        error = FitError.from_influence(compute_slope_influence(problem), _PropensityDerivative(odds))
         return fit.propensity(odds, error)
 
     def _build_problem(
@@ -257,7 +271,7 @@ class DensityRatioPropensity:
 class DensityRatioFit:
     """Estimates and diagnostics of a density ratio, out of fold.
 
-    Attributes
+    Parameters
     ----------
     strength : float
         α: the share of the odds (log : uniform) that is attributed to selection; mean over the models.
@@ -283,7 +297,7 @@ class DensityRatioFit:
         biased against it.
     ess_share : float
         Kish effective sample size of the weights over the log's positives, as a share of it without weights.
-    uncovered : float
+    uncovered_share : float
         Share of the random positives whose odds exceed those of 99% of the log's positives.
     problem : RatioProblem
         The data of the fit; `refit` fits it to resampled users.
@@ -306,7 +320,7 @@ class DensityRatioFit:
     calibration_gap: float
     auc: float
     ess_share: float
-    uncovered: float
+    uncovered_share: float
     problem: RatioProblem
 
     def __repr__(self) -> str:
@@ -315,7 +329,7 @@ class DensityRatioFit:
             f"{self.n_biased:,} of the log of {self.n_users:,}",
             f"  strength {self.strength:.2f}, ridge {self.ridge:.3g}; out of fold: AUC {self.auc:.3f}, "
             f"calibration gap {self.calibration_gap:.3f}, effective share of the weights "
-            f"{self.ess_share:.0%}, not covered {self.uncovered:.1%}",
+            f"{self.ess_share:.0%}, not covered {self.uncovered_share:.1%}",
         ]
         if self.n_limited:
             lines.append(f"  {self.n_limited:,} positives of the log held at the limit of the odds")
@@ -411,7 +425,7 @@ def _describe_fit(
         calibration_gap=_compute_calibration_gap(log_odds, is_random, weight),
         auc=compute_weighted_auc(log_odds, is_random, weight, problem.fold[0, user]),
         ess_share=float(corrected_ess * (weight[is_biased] ** 2).sum()),
-        uncovered=float(weight[is_random] @ is_uncovered),
+        uncovered_share=float(weight[is_random] @ is_uncovered),
         problem=problem,
     )
 

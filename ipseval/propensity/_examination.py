@@ -30,7 +30,7 @@ MAX_STEPS = 20_000
 class ExaminationCurve:
     """The probability that each position is examined, relative to the first one.
 
-    Attributes
+    Parameters
     ----------
     position : (n_positions,) int array
         Positions of the log, ascending, from 1 on.
@@ -49,8 +49,8 @@ class ExaminationCurve:
 
     Examples
     --------
-    >>> curve = ExaminationCurve.known([1.0, 0.5])
-    >>> curve.at(np.array([2, 1, 1]))
+    >>> curve = ExaminationCurve.from_theta([1.0, 0.5])
+    >>> curve.for_positions(np.array([2, 1, 1]))
     array([0.5, 1. , 1. ])
     """
 
@@ -65,7 +65,7 @@ class ExaminationCurve:
         freeze(self, "position", "theta", "std_error", "n_impressions", "n_clicks")
 
     @classmethod
-    def known(cls, theta: npt.ArrayLike) -> ExaminationCurve:
+    def from_theta(cls, theta: npt.ArrayLike) -> ExaminationCurve:
         """Return the curve of known probabilities at positions 1, 2, 3, ….
 
         Parameters
@@ -114,7 +114,7 @@ class ExaminationCurve:
             }
         ).assign(method=self.method)
 
-    def at(self, position: AnyArray) -> FloatArray:
+    def for_positions(self, position: AnyArray) -> FloatArray:
         """Return θ of each position, divided by the largest θ where one is above 1.
 
         Parameters

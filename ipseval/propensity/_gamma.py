@@ -99,7 +99,7 @@ def _fit_level_slopes(x: FloatArray, mean_counts: FloatArray) -> FloatArray:
 class GammaFit:
     """Estimate of γ, the exponent of P^select ∝ (n*)^γ, and of η = (γ+1)/2, the exponent of P ∝ (n*)^η.
 
-    Attributes
+    Parameters
     ----------
     gamma, eta : float
         Exponents; η = (γ+1)/2.
@@ -237,7 +237,7 @@ class GammaFit:
     def frequency(
         self,
         popularity: npt.ArrayLike,
-        recommended: npt.ArrayLike | sparse.csr_array,
+        recommendations: npt.ArrayLike | sparse.csr_array,
         n_lists: int | None = None,
     ) -> pd.DataFrame:
         """Return how often items of each observed popularity are recommended, f(n*) of Yang et al. (2018).
@@ -254,9 +254,9 @@ class GammaFit:
             that level), n_items, and fitted = exp(a) (n*)^γ. For the method "cloglog", fitted is the
             saturating curve n_lists (1 − exp(−exp(a) (n*)^γ)).
         """
-        check_same_labels(popularity=popularity, recommended=recommended)
+        check_same_labels(popularity=popularity, recommendations=recommendations)
         counts = check_counts("popularity", popularity)
-        totals, n_lists, _ = _count_lists(recommended, n_lists, counts.size)
+        totals, n_lists, _ = _count_lists(recommendations, n_lists, counts.size)
         seen = counts > 0
         levels, level_codes, n_items = np.unique(counts[seen], return_inverse=True, return_counts=True)
         mean_counts = np.bincount(level_codes, weights=totals[seen]) / n_items
@@ -300,7 +300,7 @@ class GammaFit:
 @public_function
 def fit_gamma(
     popularity: npt.ArrayLike,
-    recommended: npt.ArrayLike | sparse.csr_array,
+    recommendations: npt.ArrayLike | sparse.csr_array,
     n_lists: int | None = None,
     method: Method = "negative-binomial",
     *,
@@ -316,7 +316,7 @@ def fit_gamma(
     ----------
     popularity : (n_items,) array-like
         n*_i, training interactions of each item, >= 0. Items with 0 are left out, and counted.
-    recommended : (n_items,) array-like, or (n_lists, k) int array, or sparse array
+    recommendations : (n_items,) array-like, or (n_lists, k) int array, or sparse array
         Number of lists that contain each item, or the lists themselves: item codes with −1 in empty
         positions, or the result of `count_recommendations`. Lists allow a bootstrap.
     n_lists : int, optional
@@ -378,9 +378,9 @@ def fit_gamma(
     """
     check_choice("method", method, METHODS)
     check_choice("source", source, SOURCES)
-    check_same_labels(popularity=popularity, recommended=recommended)
+    check_same_labels(popularity=popularity, recommendations=recommendations)
     counts = check_counts("popularity", popularity)
-    totals, n_lists, lists = _count_lists(recommended, n_lists, counts.size)
+    totals, n_lists, lists = _count_lists(recommendations, n_lists, counts.size)
 
     keep, numbers = select_items(counts, drop_top=drop_top)
     item_counts = counts[keep]
@@ -482,10 +482,10 @@ def describe_gamma_above_one(gamma: float) -> str:
 
 
 def _count_lists(
-    recommended: npt.ArrayLike | sparse.csr_array, n_lists: int | None, n_items: int
+    recommendations: npt.ArrayLike | sparse.csr_array, n_lists: int | None, n_items: int
 ) -> tuple[FloatArray, int, sparse.csr_array | None]:
     """Return the number of lists that contain each item, the number of lists, and the lists if passed."""
-    matrix: Any = recommended
+    matrix: Any = recommendations
     if np.ndim(matrix) == 2 and not hasattr(matrix, "tocsr"):
         if n_lists not in (None, len(matrix)):
             raise InputError(

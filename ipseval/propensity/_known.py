@@ -59,7 +59,7 @@ class KnownPropensity:
     >>> import pandas as pd
     >>> log = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
     >>> known = KnownPropensity(item=[0.5, 1.0], user=[0.2, 1.0]).fit(log)
-    >>> known.at(np.array([0, 0, 1]), np.array([0, 1, 0]))
+    >>> known.for_pairs(np.array([0, 0, 1]), np.array([0, 1, 0]))
     array([0.1, 0.2, 0.5])
     """
 

@@ -27,7 +27,7 @@ class PopularityExponent:
 
     It describes how many items have each popularity. It is not γ: it says nothing about P.
 
-    Attributes
+    Parameters
     ----------
     exponent, standard_error : float
         Maximum likelihood, and its asymptotic error for a fixed xmin.
@@ -64,7 +64,7 @@ class PopularityExponent:
             Columns popularity (n* > 0, ascending), n_items (at that popularity), n_at_least, and `fitted`:
             N_tail ζ(α, n*)/ζ(α, xmin), the expected n_at_least of the discrete power law; NaN below xmin.
         """
-        counts = check_counts("popularity", popularity, ordered=False)
+        counts = check_counts("popularity", popularity, is_by_position=False)
         levels, n_items = np.unique(counts[counts > 0], return_counts=True)
         n_at_least = np.cumsum(n_items[::-1])[::-1]
         is_tail = levels >= self.xmin
@@ -117,7 +117,7 @@ def fit_popularity_exponent(popularity: npt.ArrayLike, *, xmin: int | None = Non
     >>> fit.n_tail, round(fit.exponent, 2)
     (4, 2.16)
     """
-    counts = check_counts("popularity", popularity, ordered=False)
+    counts = check_counts("popularity", popularity, is_by_position=False)
     n_fractions = int((counts != np.floor(counts)).sum())
     if n_fractions:
         raise InputError(

@@ -19,7 +19,7 @@ from ipseval.utils.types import FloatArray, IntArray, as_readonly
 class FitError:
     """First-order error of a fitted propensity due to the sample of users that it was fitted to.
 
-    Attributes
+    Parameters
     ----------
     users : (n_users, n_axes) float array
         z_uj: orthonormal columns; 0 for users that the fit does not read.
@@ -61,7 +61,9 @@ class FitError:
         return f"FitError(of a fit to {n_users:,} users, {self.users.shape[1]} axes)"
 
     @classmethod
-    def of(cls, influence: FloatArray, derivative: Callable[[IntArray, IntArray], FloatArray]) -> FitError:
+    def from_influence(
+        cls, influence: FloatArray, derivative: Callable[[IntArray, IntArray], FloatArray]
+    ) -> FitError:
         """Return the error of parameters from their influence functions.
 
         Parameters

@@ -217,7 +217,7 @@ class LoggedPropensity(_ImpressionModel):
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": ["a", "b"], "item": [1, 1], "clicked": [1, 0], "p": [0.5, 0.25]})
     >>> log = ImpressionLog.from_frame(frame, propensity="p")
-    >>> LoggedPropensity().fit(log).at(np.array([0, 1]), np.array([0, 0]))
+    >>> LoggedPropensity().fit(log).for_pairs(np.array([0, 1]), np.array([0, 0]))
     array([0.5 , 0.25])
     """
 
@@ -352,7 +352,7 @@ def _compute_examination(log: ImpressionLog, examination: ExaminationCurve | Non
         return np.ones(len(log))
     if log.position is None:
         raise InputError("an examination curve needs the log's positions; name their column with position=.")
-    return examination.at(log.position)
+    return examination.for_positions(log.position)
 
 
 def _fit_shrinkage(counts: PairCounts) -> float:

@@ -51,15 +51,17 @@ def _clip(p: FloatArray, slope: FloatArray, *, floor: float) -> ValuesAndSlopes:
     return np.maximum(p, floor), np.where(p < floor, 0.0, slope)
 
 
-def _hold_out(p: FloatArray, slope: FloatArray, *, test_fraction: float, counted_on: str) -> ValuesAndSlopes:
+def _hold_out(
+    p: FloatArray, slope: FloatArray, *, test_fraction: float, popularity_source: str
+) -> ValuesAndSlopes:
     """Return P(in test | not in train) under a random split."""
     rho = test_fraction
-    in_train = p if counted_on == "train" else (1 - rho) * p
+    in_train = p if popularity_source == "train" else (1 - rho) * p
     n_above = int((in_train > (1 - rho) * (1 + 1e-12)).sum())
     if n_above:
         raise PropensityError(
             f"{n_above} of {p.size} propensities of being in train exceed 1 − ρ = {1 - rho:g}, the largest "
-            "that a random split allows. Check the scale, or pass counted_on='log'."
+            "that a random split allows. Check the scale, or pass popularity_source='log'."
         )
     # The check above leaves values over 1 only through rounding.
     in_test = np.minimum(rho / (1 - rho) * in_train / (1 - in_train), 1.0)
@@ -94,7 +96,7 @@ class GammaPath:
         assert not isinstance(top, str)
         return cls(level=levels, place=item_levels, top=top, steps=tuple(later_steps))
 
-    def at(self, gamma: float) -> ValuesAndSlopes:
+    def for_gamma(self, gamma: float) -> ValuesAndSlopes:
         """Return P of each level and d ln P/dγ, both (n_levels,)."""
         log_level = np.log(self.level)
         scale = 1.0

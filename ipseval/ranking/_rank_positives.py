@@ -163,7 +163,7 @@ def top_items(
     split: Split,
     *,
     k: int,
-    each: Callable[[RankedPositives], None] | None = None,
+    handle: Callable[[RankedPositives], None] | None = None,
     name: str = "the model",
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> RankedPositives:
@@ -177,10 +177,10 @@ def top_items(
     model : scorer or trained model
         As in `rank_positives`, except for lists and ranks.
     split : Split
-        All its users are ranked; the pairs of `split.excluded` do not compete.
+        All its users are ranked; the pairs of `split.excluded_pairs` do not compete.
     k : int
         Number of best items of each user, without the items that tie with the last.
-    each : callable, optional
+    handle : callable, optional
         Called with the items of a few users at a time, from several threads, at most once for each user; the
         result is empty then. It serves to compute sums over items of users that do not fit in memory
         together.
@@ -219,13 +219,13 @@ def top_items(
     parts: dict[int, tuple[IntArray, IntArray, IntArray, IntArray]] = {}
     targets = replace(HeldOutPositives.from_split(split), gain=None)
 
-    def handle(user: IntArray, item: IntArray, n_above: IntArray, n_tied: IntArray) -> None:
+    def collect(user: IntArray, item: IntArray, n_above: IntArray, n_tied: IntArray) -> None:
         if not user.size:
             return
-        if each is None:
+        if handle is None:
             parts[int(user[0])] = (user, item, n_above, n_tied)
         else:
-            each(replace(targets, user=user, item=item).ranked(n_above, n_tied))
+            handle(replace(targets, user=user, item=item).build_ranks(n_above, n_tied))
 
     resources = Resources(check_compute(compute), name)
     scores = _resolve_model(model, split, name)
@@ -235,10 +235,10 @@ def top_items(
         )
     with _annotate_errors(name):
         no_targets = replace(targets, user=targets.user[:0], item=targets.item[:0])
-        collector = TopKCollector(k, handle, np.arange(split.n_users))
+        collector = TopKCollector(k, collect, np.arange(split.n_users))
         _rank_among_candidates(scores, split, no_targets, resources, top=collector)
     user, item, n_above, n_tied = _concatenate_parts(list(parts.values()))
-    return replace(targets, user=user, item=item).ranked(n_above, n_tied)
+    return replace(targets, user=user, item=item).build_ranks(n_above, n_tied)
 
 
 def _concatenate_parts(
@@ -332,7 +332,7 @@ def _rank_among_candidates(
             top=top,
         )
     n_above, n_tied = counts
-    return targets.ranked(n_above, n_tied)
+    return targets.build_ranks(n_above, n_tied)
 
 
 def _rank_catalogue(

@@ -351,7 +351,7 @@ class SampledCounts:
             uniform=is_uniform,
             pool=candidates.pool,
             order=self.order,
-            drawn=drawn_items,
+            drawn_pairs=drawn_items,
             drawn_inverse=drawn_inverse,
             per=candidates.per,
         )
@@ -390,7 +390,7 @@ def rank_sampled_candidates(
     if candidates.pool == "unobserved+positives":
         n_positives = stops - starts
         n_candidates += np.repeat(n_positives - 1, n_positives)
-    return targets.ranked(
+    return targets.build_ranks(
         counts.n_above,
         counts.n_tied,
         n_candidates=n_candidates,

@@ -38,7 +38,7 @@ def count_ranked_above(group: IntArray, level: IntArray, is_counted: BoolArray) 
 
 
 PER_POSITIVE = ("n_candidates", "above_estimate", "tied_estimate", "order")
-PER_DRAW = ("drawn", "drawn_inverse")
+PER_DRAW = ("drawn_pairs", "drawn_inverse")
 UNKNOWN_DRAWS = "these sampled ranks do not say which positives were drawn; rank the positives again."
 Pool = Literal["candidates", "unobserved", "unobserved+positives"]
 
@@ -58,14 +58,18 @@ class Sampling:
     above_estimate: FloatArray | None = None
     tied_estimate: FloatArray | None = None
     order: IntArray | None = None  # (n_pos,) number of the user's positives with a higher score
-    drawn: IntArray | None = None  # (k, 2) rows (i, j): the positive j was drawn as a competitor of i; by i
+    drawn_pairs: IntArray | None = (
+        None  # (k, 2) rows (i, j): the positive j was drawn as a competitor of i; by i
+    )
     drawn_inverse: FloatArray | None = None  # (k,) their inverse probability
     per: Literal["user", "positive"] = "user"  # whether a user's positives share their draws
 
     def __post_init__(self) -> None:
         freeze(self, *PER_POSITIVE, *PER_DRAW)
-        if self.drawn is not None:
-            object.__setattr__(self, "drawn", as_readonly(self.drawn.astype(np.int64).reshape(-1, 2)))
+        if self.drawn_pairs is not None:
+            object.__setattr__(
+                self, "drawn_pairs", as_readonly(self.drawn_pairs.astype(np.int64).reshape(-1, 2))
+            )
 
     def __repr__(self) -> str:
         law = "uniform" if self.uniform else "weighted"
@@ -88,11 +92,11 @@ class Sampling:
             if values is not None:
                 selected[name] = values[keep]
 
-        if self.drawn is not None:
+        if self.drawn_pairs is not None:
             row = np.full(self.n_candidates.size, -1)
             row[keep] = np.arange(selected["n_candidates"].size)
-            stays = (row[self.drawn] >= 0).all(axis=1)
-            selected["drawn"] = row[self.drawn[stays]]
+            stays = (row[self.drawn_pairs] >= 0).all(axis=1)
+            selected["drawn_pairs"] = row[self.drawn_pairs[stays]]
             if self.drawn_inverse is not None:
                 selected["drawn_inverse"] = self.drawn_inverse[stays]
         return replace(self, **selected)
@@ -102,14 +106,14 @@ class Sampling:
         if self.pool == "unobserved+positives":
             zeros = np.zeros(user.size, np.int64)
             return zeros, zeros, zeros
-        if self.order is None or (self.drawn is None and self.pool == "candidates"):
+        if self.order is None or (self.drawn_pairs is None and self.pool == "candidates"):
             raise InputError(UNKNOWN_DRAWS)
 
         n_above_added, n_tied_added = ranks_within_group(user, -self.order)
         n_listed_added = np.bincount(user)[user] - 1
-        if self.drawn is not None and self.pool == "candidates":
+        if self.drawn_pairs is not None and self.pool == "candidates":
             # A positive that was drawn as a competitor is in the sampled list already.
-            positive, competitor = self.drawn.T
+            positive, competitor = self.drawn_pairs.T
             gap = self.order[competitor] - self.order[positive]
             n_above_added -= np.bincount(positive[gap < 0], minlength=user.size)
             n_tied_added -= np.bincount(positive[gap == 0], minlength=user.size)
@@ -124,7 +128,7 @@ class Sampling:
         The result is the one of draws in which the positives of `mask` never occurred. `n_removed` (n_users,)
         is the number of these positives by user.
         """
-        if self.order is None or (self.drawn is None and self.pool == "candidates"):
+        if self.order is None or (self.drawn_pairs is None and self.pool == "candidates"):
             raise InputError(UNKNOWN_DRAWS)
         if self.pool == "unobserved":
             zeros = np.zeros(user.size, np.int64)
@@ -140,9 +144,9 @@ class Sampling:
         """Return the result of `remove_positives` for the pool of all candidates."""
         order = self.order
         assert order is not None
-        assert self.drawn is not None
-        is_removed = mask[self.drawn[:, 1]]
-        positive, competitor = self.drawn[is_removed].T
+        assert self.drawn_pairs is not None
+        is_removed = mask[self.drawn_pairs[:, 1]]
+        positive, competitor = self.drawn_pairs[is_removed].T
         is_above = order[competitor] < order[positive]
         is_tied = order[competitor] == order[positive]
         n_above_removed = np.bincount(positive[is_above], minlength=user.size)

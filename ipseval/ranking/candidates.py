@@ -38,7 +38,7 @@ class HeldOutPositives:
     def from_split(cls, split: Split) -> HeldOutPositives:
         """Return the test positives of a split, with the items that do not compete excluded."""
         test = split.test
-        train = split.excluded
+        train = split.excluded_pairs
         minus = ""
         if split.seen == "exclude" and len(split.train):
             minus = MINUS_TRAINING
@@ -72,14 +72,14 @@ class HeldOutPositives:
             candidates=f"all items{minus}",
         )
 
-    def ranked(self, n_above: IntArray, n_tied: IntArray, **fields: Any) -> RankedPositives:
+    def build_ranks(self, n_above: IntArray, n_tied: IntArray, **fields: Any) -> RankedPositives:
         """Return the ranks of these targets; `fields` holds further fields, or replaces the default ones."""
         values = {
             "n_candidates": self.candidates_by_user[self.user],
             "candidates_by_user": self.candidates_by_user,
             "candidates": self.candidates,
         }
-        return RankedPositives.trusted(
+        return RankedPositives.from_validated(
             user=self.user,
             item=self.item,
             n_above=n_above,
@@ -111,7 +111,7 @@ class CandidateLists:
             log = Interactions.from_frame(frame, users=split.user_ids, items=split.item_ids)
         except InputError as error:
             raise InputError(f"{name} (candidates): {error}") from None
-        log = log.select(~is_member(log.pair_key, split.excluded.pair_key))
+        log = log.select(~is_member(log.pair_key, split.excluded_pairs.pair_key))
         if not len(log):
             raise InputError(f"{name}: every candidate is a training item of its user.")
         order = np.argsort(log.pair_key)

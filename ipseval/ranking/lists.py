@@ -76,7 +76,7 @@ class ListResolver:
 
         # The key of a user that is not in the split is negative, unlike all keys of excluded pairs.
         key = user * np.int64(self.split.n_items) + item
-        seen = (item >= 0) & is_member(key, self.split.excluded.pair_key)
+        seen = (item >= 0) & is_member(key, self.split.excluded_pairs.pair_key)
         if seen.any():
             self._drop_seen(seen, user, item, keep)
         entries = ListEntries(
@@ -220,7 +220,9 @@ def rank_lists(
     max_rank: int | None = max_length
     if is_complete[targets.user].all():
         max_rank = None
-    return targets.ranked(n_above, n_tied, max_rank=max_rank, list_length=list_length, counted=entries.counts)
+    return targets.build_ranks(
+        n_above, n_tied, max_rank=max_rank, list_length=list_length, row_counts=entries.counts
+    )
 
 
 def _find_entries(entries: ListEntries, targets: HeldOutPositives, n_items: int) -> IntArray:

@@ -88,10 +88,10 @@ def resolve_missing(
 
         if lacks_list:
             left_out = np.logical_or.reduce(lacks_list)
-            ranks = {name: model_ranks.leaving_out(left_out) for name, model_ranks in ranks.items()}
+            ranks = {name: model_ranks.exclude_users(left_out) for name, model_ranks in ranks.items()}
     padded_ranks: dict[str, RankedPositives] = {}
     for name, model_ranks in ranks.items():
-        padded_ranks[name] = model_ranks.padded(depth)
+        padded_ranks[name] = model_ranks.pad_lists(depth)
 
     return padded_ranks
 

@@ -37,7 +37,7 @@ class RankedPositives:
     With c = `n_above` and t = `n_tied`, the 1-based rank is between c + 1 and c + t + 1; metrics apply the
     tie rule. Ranks can be stored and reused: another metric, estimator or γ does not need another ranking.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n_pos,) int arrays
         Codes into `user_ids`, `item_ids`.
@@ -75,7 +75,7 @@ class RankedPositives:
         that users are independent.
     cluster_ids : array or None, default None
         All ids of these persons.
-    counted : tuple of Count, default ()
+    row_counts : tuple of Count, default ()
         For top-K lists: the numbers of entries that were read, excluded and kept.
     candidate_sums : object or None, default None
         Sums over all candidates, for estimators that need more than the positives; `ipseval.policies`
@@ -90,6 +90,25 @@ class RankedPositives:
     See Also
     --------
     rank_positives : Compute these ranks from a model.
+
+    Examples
+    --------
+    Ranks of another system: Anna's items 0 and 2 have the ranks 1 and 5, and Ben's item 1 has rank 2.
+
+    >>> import ipseval
+    >>> ranks = RankedPositives(
+    ...     user=[0, 0, 1],
+    ...     item=[0, 2, 1],
+    ...     n_above=[0, 4, 1],
+    ...     n_tied=[0, 0, 0],
+    ...     n_candidates=[9, 9, 9],
+    ...     user_ids=["anna", "ben"],
+    ...     item_ids=range(10),
+    ... )
+    >>> ranks
+    RankedPositives(3 positives of 2 users; all items minus the user's training items)
+    >>> ipseval.evaluate_ranks({"model": ranks}, metrics=["recall@2"]).frame["estimate"].item()
+    0.75
     """
 
     user: IntArray
@@ -108,7 +127,7 @@ class RankedPositives:
     list_length: IntArray | None = None
     left_out: BoolArray | None = None
     top: TopLists | None = None
-    counted: tuple[Count, ...] = ()
+    row_counts: tuple[Count, ...] = ()
     cluster: IntArray | None = None
     cluster_ids: AnyArray | None = None
     candidate_sums: Any = None
@@ -128,7 +147,7 @@ class RankedPositives:
         check_ranks(self)
 
     @classmethod
-    def trusted(cls, **values: Any) -> RankedPositives:
+    def from_validated(cls, **values: Any) -> RankedPositives:
         """Return ranks from values that are known to be valid, without checks and copies."""
         ranked = object.__new__(cls)
         for field in fields(cls):
@@ -177,7 +196,7 @@ class RankedPositives:
         return as_readonly(grouped_order(self.segment, self.n_above))
 
     @cached_property
-    def derived(self) -> dict[str, Any]:
+    def cache(self) -> dict[str, Any]:
         """Cache for values that metrics compute from the ranks alone; empty at first."""
         return {}
 
@@ -220,7 +239,7 @@ class RankedPositives:
             length = np.where(is_incomplete, np.minimum(user_length, depth), depth)
         return np.bincount(length, minlength=depth + 1)
 
-    def padded(self, depth: int) -> RankedPositives:
+    def pad_lists(self, depth: int) -> RankedPositives:
         """Return the ranks of lists padded with misses up to `depth`, so that metrics @depth are defined.
 
         Parameters
@@ -238,7 +257,7 @@ class RankedPositives:
         is_miss = self.n_above >= self.max_rank
         return self._rows(slice(None), n_above=np.where(is_miss, depth, self.n_above), max_rank=depth)
 
-    def leaving_out(self, users: BoolArray) -> RankedPositives:
+    def exclude_users(self, users: BoolArray) -> RankedPositives:
         """Return the ranks without some users, and exclude these users from the population.
 
         Parameters
@@ -284,7 +303,7 @@ class RankedPositives:
             return self
         return self._rows(keep)
 
-    def without(self, mask: BoolArray) -> RankedPositives:
+    def remove_positives(self, mask: BoolArray) -> RankedPositives:
         """Return the ranks after the positives in `mask` are removed from their users' candidates.
 
         The ranks of the user's remaining positives, and the number of candidates, are those of a catalogue
@@ -310,7 +329,7 @@ class RankedPositives:
         Examples
         --------
         >>> ranked = RankedPositives([0, 0], [1, 2], [0, 1], [0, 0], [5, 5], ["a"], list("vwxyz"))
-        >>> remaining = ranked.without(np.array([True, False]))
+        >>> remaining = ranked.remove_positives(np.array([True, False]))
         >>> remaining.n_above, remaining.n_candidates
         (array([0]), array([4]))
         """
@@ -378,7 +397,7 @@ class RankedPositives:
         values |= changes
         if values["sampling"] is not None:
             values["sampling"] = values["sampling"].select(selection)
-        return RankedPositives.trusted(**values)
+        return RankedPositives.from_validated(**values)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write the ranks to a parquet file: one row per positive, with ids, readable by any tool.

@@ -330,7 +330,7 @@ def _word_part_for_shell(part: Part) -> Part:
 class Tables:
     """Content of a report.
 
-    Attributes
+    Parameters
     ----------
     summary : tuple of str
         Lines that describe the computation: data, metrics, estimators.

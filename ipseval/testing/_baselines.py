@@ -89,7 +89,7 @@ def assert_not_worse(
     else:
         decision = gate_metrics(evaluation, stored_evaluation, rules=rules, at_least=at_least, **options)
     conclusion = f"{decision.verdict}, compared with {baseline}"
-    if not decision.passed:
+    if not decision.has_passed:
         advice = FAILURE_ADVICE[decision.exit_code]
         raise AssertionError("\n".join([conclusion, *_list_figures(decision), advice]))
     outcomes = [decision.outcome] if isinstance(decision, Gate) else list(decision.frame["outcome"])

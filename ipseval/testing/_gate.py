@@ -64,7 +64,7 @@ GATE_OPTIONS = (*NAME_OPTIONS, "margin", "weeks", "suspicious", "strict", "confi
 class Gate(Result):
     """Decision on a candidate compared with the incumbent: Δ = new − old, paired by user.
 
-    Attributes
+    Parameters
     ----------
     outcome : {"better", "identical", "not worse", "worse", "suspicious", "cannot tell", "no difference"}
         "identical": both rank every held-out interaction equally. "no difference": no user has another value,
@@ -131,7 +131,7 @@ class Gate(Result):
         return f"{self.candidate} (was {self.incumbent})"
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether the candidate may replace the incumbent."""
         return not self.exit_code
 

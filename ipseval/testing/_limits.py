@@ -74,7 +74,7 @@ class Limit:
         )
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether the candidate meets the limit."""
         return not self.exit_code
 

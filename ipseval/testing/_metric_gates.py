@@ -71,7 +71,7 @@ class MetricGates(Result):
         return 0
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether every decision lets the candidate pass."""
         return not self.exit_code
 
@@ -80,7 +80,7 @@ class MetricGates(Result):
         """Number of requirements that are met, and the others, the most serious first."""
         decisions = self.decisions
         failures = sorted(
-            (decision for decision in decisions if not decision.passed),
+            (decision for decision in decisions if not decision.has_passed),
             key=lambda decision: SEVERITY.index(decision.exit_code),
         )
         n_met = len(decisions) - len(failures)
@@ -108,7 +108,7 @@ class MetricGates(Result):
                     "ci_low": decision.low,
                     "ci_high": decision.high,
                     "outcome": decision.outcome,
-                    "passed": decision.passed,
+                    "passed": decision.has_passed,
                 }
             )
         for limit in self.limits.values():
@@ -124,7 +124,7 @@ class MetricGates(Result):
                     "ci_low": float("-inf"),
                     "ci_high": limit.high,
                     "outcome": limit.outcome,
-                    "passed": limit.passed,
+                    "passed": limit.has_passed,
                 }
             )
         return pd.DataFrame(rows)

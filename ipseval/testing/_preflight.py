@@ -47,7 +47,7 @@ class Preflight(Result):
     """
 
     gates: dict[str, Gate]
-    untried: str = ""
+    skip_reason: str = ""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -63,14 +63,14 @@ class Preflight(Result):
         return pd.DataFrame(rows).rename(columns={"low": "ci_low", "high": "ci_high"})
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether all candidates were tried and called worse."""
-        return not self.untried and bool(self.frame["rejected"].all())
+        return not self.skip_reason and bool(self.frame["rejected"].all())
 
     @property
     def exit_code(self) -> int:
         """Exit code: 0 passed; 4 the gate cannot tell."""
-        return 0 if self.passed else 4
+        return 0 if self.has_passed else 4
 
     @property
     def verdict(self) -> str:
@@ -89,8 +89,8 @@ class Preflight(Result):
         if better_names:
             verb = "is" if len(better_names) == 1 else "are"
             clauses.append(f"{join_names(better_names)} {verb} better than the incumbent")
-        if self.untried:
-            clauses.append(self.untried)
+        if self.skip_reason:
+            clauses.append(self.skip_reason)
         return "; ".join(clauses)
 
     def _names_with_outcome(self, *outcomes: Outcome) -> list[str]:

@@ -131,12 +131,12 @@ def check_callable(name: str, value: object) -> None:
         raise InputError(f"must be a function; got {type(value).__name__}.", argument=name)
 
 
-def check_type(name: str, value: object, kind: type | tuple[type, ...], instead: str = "") -> None:
+def check_type(name: str, value: object, kind: type | tuple[type, ...], advice: str = "") -> None:
     """Raise `InputError` unless `value` is of this type."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         expected = " or ".join(allowed.__name__ for allowed in kinds)
-        raise InputError(f"must be {expected}; got {type(value).__name__}.{instead}", argument=name)
+        raise InputError(f"must be {expected}; got {type(value).__name__}.{advice}", argument=name)
 
 
 def as_generator(rng: RngLike) -> np.random.Generator:
@@ -241,12 +241,12 @@ def check_mask(name: str, values: npt.ArrayLike, size: int) -> BoolArray:
 
 
 def check_counts(
-    name: str, values: npt.ArrayLike, *, size: int | None = None, ordered: bool = True
+    name: str, values: npt.ArrayLike, *, size: int | None = None, is_by_position: bool = True
 ) -> FloatArray:
     """Return non-negative finite counts as float64, or raise `InputError` with the number of bad entries."""
-    # `ordered`: they are read by position, in the order of the sorted ids, so a pandas Series whose labels
+    # `is_by_position`: they are read by position, in the order of the sorted ids, so a pandas Series whose labels
     # are in another order, such as what `value_counts` returns, is refused.
-    if ordered and isinstance(values, pd.Series) and not values.index.is_monotonic_increasing:
+    if is_by_position and isinstance(values, pd.Series) and not values.index.is_monotonic_increasing:
         raise InputError(
             f"is read by position, in the order of the ids, but its labels are not sorted "
             f"({format_examples(values.index)}). Use .sort_index(), or .to_numpy() if the order is right.",
@@ -320,14 +320,14 @@ def distinct_labels(values: list[Any], name: str) -> list[Any]:
     return values
 
 
-def check_models(models: object, what: str, value: str) -> None:
+def check_models(models: object, argument: str, value: str) -> None:
     """Raise `InputError` unless `models` is a non-empty mapping with text as names."""
     if not isinstance(models, Mapping):
         raise InputError(
-            f'{what} must be a non-empty mapping {{"name": {value}}}; got {describe_type(models)}.'
+            f'{argument} must be a non-empty mapping {{"name": {value}}}; got {describe_type(models)}.'
         )
     if not models:
-        raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got an empty one.')
+        raise InputError(f'{argument} must be a non-empty mapping {{"name": {value}}}; got an empty one.')
 
     wrong_names = []
     for name in models:
@@ -336,7 +336,7 @@ def check_models(models: object, what: str, value: str) -> None:
 
     if wrong_names:
         raise InputError(
-            f"{what} must have text as names; {len(wrong_names)} of {len(models)} are not "
+            f"{argument} must have text as names; {len(wrong_names)} of {len(models)} are not "
             f"({format_examples(wrong_names)})."
         )
     broken_names = []
@@ -346,7 +346,7 @@ def check_models(models: object, what: str, value: str) -> None:
 
     if broken_names:
         raise InputError(
-            f"names of {what} must be text that can be written; {len(broken_names)} hold half a character "
+            f"names of {argument} must be text that can be written; {len(broken_names)} hold half a character "
             f"({', '.join(broken_names[:3])}). Decode the file they come from with its own encoding."
         )
 

@@ -35,13 +35,13 @@ ZIP_SIGNATURE = b"PK"
 _ArraysByDigest = dict[str, tuple[int, AnyArray]]
 
 
-def save(path: str | os.PathLike[str], value: Any, **about: Any) -> None:
-    """Write a value and plain values `about` it to a .npz file, without pickle."""
+def save(path: str | os.PathLike[str], value: Any, **metadata: Any) -> None:
+    """Write a value and plain values as its metadata to a .npz file, without pickle."""
     check_writable(path)
     if Path(path).suffix.lower() != ".npz":
         raise InputError(f"a file of stored results must end in .npz; got {str(path)!r}.")
     with open_atomically(path) as stream:
-        write(stream, value, **about)
+        write(stream, value, **metadata)
 
 
 def load(path: str | os.PathLike[str], cls: type[Value], advice: str = AGAIN) -> tuple[Value, dict[str, Any]]:
@@ -61,10 +61,10 @@ def load(path: str | os.PathLike[str], cls: type[Value], advice: str = AGAIN) ->
     return value, about
 
 
-def write(stream: IO[bytes], value: object, **about: object) -> None:
+def write(stream: IO[bytes], value: object, **metadata: object) -> None:
     """Write a value to a stream, as `save` does to a file."""
     arrays: _ArraysByDigest = {}
-    header = {"about": about, "value": _encode(value, arrays)}
+    header = {"about": metadata, "value": _encode(value, arrays)}
     write_archive(stream, header, [array for _, array in arrays.values()])
 
 

@@ -29,26 +29,35 @@ class ComputeOptions:
     Parameters
     ----------
     n_threads : int, optional
-        Default: all cores that this process may use.
+        Number of threads. Default: all cores that this process may use.
     max_memory : int or str, optional
-        Bound on the buffers of a ranking, in bytes or as "200 MB"; default 128 MB. Inputs and results are
+        Bound on the buffers of a ranking, in bytes or as "200 MB". Default: 128 MB. Inputs and results are
         not counted.
     block_size : int, optional
-        Users ranked together; default: what fits the caches and `max_memory`.
+        Number of users that are ranked together. Default: as many as fit the caches and `max_memory`.
     engine : {"numpy", "numba"}, optional
-        Default: Numba where it is installed, once the rankings of a process are worth loading it.
+        Library that counts ranks. Default: Numba where it is installed, once the rankings of a process are
+        worth loading it.
     progress : bool, optional
-        A bar after two seconds, on standard error. Default: only on a terminal.
+        Whether a bar is compared on standard error after two seconds. Default: only on a terminal.
 
     Raises
     ------
     InputError
-        For a number below 1, or a text that is no size; UnknownNameError for another engine.
+        For a number below 1, or a text that is not a size.
+    UnknownNameError
+        For another engine.
+
+    See Also
+    --------
+    ipseval.evaluate : Takes these options as `compute`.
+    ipseval.rank_positives : Takes these options as `compute`.
 
     Examples
     --------
-    >>> ComputeOptions(n_threads=2, max_memory="200 MB").memory == 200 * 2**20
-    True
+    >>> compute = ComputeOptions(n_threads=2, max_memory="200 MB")
+    >>> compute.threads, compute.memory
+    (2, 209715200)
     """
 
     n_threads: int | None = None

@@ -18,21 +18,21 @@ class Count:
 
     Attributes
     ----------
-    what : str
+    label : str
         Noun phrase that names the counted rows, such as "repeated interactions".
     count : int
-    of : int, optional
+    total : int, optional
         Total that the count is a part of.
     subject : str
         Recommender, or part of the data, that the count belongs to.
     """
 
-    what: str
+    label: str
     count: int
-    of: int | None = None
+    total: int | None = None
     subject: str = ""
 
-    def about(self, subject: str) -> Count:
+    def with_subject(self, subject: str) -> Count:
         """Return a copy of the count that belongs to `subject`."""
         return replace(self, subject=subject)
 
@@ -47,19 +47,19 @@ def drop_zero_counts(*counts: Count) -> tuple[Count, ...]:
     return tuple(non_zero_counts)
 
 
-def added(first: Iterable[Count], second: Iterable[Count]) -> tuple[Count, ...]:
+def merge_counts(first: Iterable[Count], second: Iterable[Count]) -> tuple[Count, ...]:
     """Return the sums of the counts of two disjoint parts, in the order of their first occurrence."""
     sums: dict[tuple[str, str], Count] = {}
     for count in (*first, *second):
-        key = (count.subject, count.what)
+        key = (count.subject, count.label)
         if key not in sums:
             sums[key] = count
             continue
         known = sums[key]
         total = None
-        if known.of is not None and count.of is not None:
-            total = known.of + count.of
-        sums[key] = replace(known, count=known.count + count.count, of=total)
+        if known.total is not None and count.total is not None:
+            total = known.total + count.total
+        sums[key] = replace(known, count=known.count + count.count, total=total)
     return tuple(sums.values())
 
 
@@ -68,9 +68,9 @@ def counts_frame(counts: Iterable[Count]) -> pd.DataFrame:
     rows = list(counts)
     records = []
     for row in rows:
-        records.append((row.subject, row.what))
+        records.append((row.subject, row.label))
 
     frame = pd.DataFrame(records, columns=["subject", "what"])
     frame["count"] = np.array([row.count for row in rows], dtype=np.int64)
-    frame["of"] = pd.array([row.of for row in rows], dtype="Int64")
+    frame["of"] = pd.array([row.total for row in rows], dtype="Int64")
     return frame

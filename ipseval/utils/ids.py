@@ -235,11 +235,11 @@ def align_labels(values: object, ids: AnyArray, name: str, *, axis: Literal[0, 1
     return values.set_axis(positions).reindex(range(ids.size)).to_numpy()
 
 
-def align_rows(values: object, name: str, like: object = None) -> Any:
-    """Return a Series in the order of the rows of `like`, or of 0, 1, 2, … if `like` has no index."""
+def align_rows(values: object, name: str, reference: object = None) -> Any:
+    """Return a Series in the order of the rows of `reference`, or of 0, 1, 2, … if `reference` has no index."""
     if not isinstance(values, pd.Series):
         return values
-    rows = getattr(like, "index", like)
+    rows = getattr(reference, "index", reference)
     if not isinstance(rows, pd.Index):
         rows = pd.RangeIndex(len(values))
     if values.index.equals(rows) or len(values) != len(rows):  # another length is refused elsewhere

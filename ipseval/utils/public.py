@@ -167,12 +167,12 @@ def _select_names(parameters: Iterable[inspect.Parameter], kinds: Sequence[objec
     return names
 
 
-def _advise_option(unknown: str, options: Sequence[str]) -> str:
+def _advise_option(option: str, options: Sequence[str]) -> str:
     """Return the option to use in place of an unknown one, in a sentence."""
-    advice = suggest_replacement(unknown)
+    advice = suggest_replacement(option)
     if advice:
         return advice
-    similar = difflib.get_close_matches(unknown, options, n=1)
+    similar = difflib.get_close_matches(option, options, n=1)
     if similar:
         return f"Did you mean {similar[0]}=?"
     return f"It has {', '.join(options)}."

@@ -28,18 +28,18 @@ class Registry(dict[str, T]):
 
     def __init__(
         self,
-        what: str,
+        kind: str,
         group: str,
         members: Mapping[str, Any],
         check: Callable[[str, Any], T],
         aliases: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(members)
-        self.what = what
+        self.kind = kind
         self.group = group
         self.check = check
         self.aliases = dict(aliases or {})
-        self._built_in = frozenset(members)
+        self._built_in_names = frozenset(members)
 
     def __getitem__(self, name: str) -> T:
         member: Any = super().__getitem__(name)
@@ -48,34 +48,34 @@ class Registry(dict[str, T]):
             self[name] = self.check(name, getattr(importlib.import_module(module), class_name))
         return super().__getitem__(name)
 
-    def add(self, name: str, given: object) -> None:
+    def add(self, name: str, candidate: object) -> None:
         """Add a member; the same class, defined anew, takes the place of the former."""
-        member = self.check(name, given)
+        member = self.check(name, candidate)
         taken = find_match(name, [*self, *self.aliases])
         if taken is not None and not self._may_replace(taken, member):
-            raise InputError(f"the {self.what} {name!r} is there already; choose another name.")
+            raise InputError(f"the {self.kind} {name!r} is there already; choose another name.")
         self[name] = member
 
     def _may_replace(self, name: str, member: object) -> bool:
         """Return whether a member was registered by the user and is the same class, defined anew."""
-        is_registered = name in self and name not in self._built_in
+        is_registered = name in self and name not in self._built_in_names
         return is_registered and _have_same_name(self[name], member)
 
     def offers(self, name: str) -> bool:
         """Return whether a member has exactly this name, be it loaded or not."""
-        return name in self or name in self.offered()
+        return name in self or name in self.list_offers()
 
     def find(self, name: str, advice: Mapping[str, str] | None = None) -> T:
         """Return the member that a name or alias stands for, loaded from a package that offers it."""
         if find_match(name, [*self, *self.aliases]) is None:
-            offered = self.offered()
+            offered = self.list_offers()
             offered_name = find_match(name, offered)
             if offered_name is not None:
                 self._load(offered_name, offered[offered_name])
-        names = {member_name: member_name for member_name in (*self, *self.offered())}
-        return self[look_up(names | self.aliases, name, self.what, advice)]
+        names = {member_name: member_name for member_name in (*self, *self.list_offers())}
+        return self[look_up(names | self.aliases, name, self.kind, advice)]
 
-    def offered(self) -> dict[str, list[EntryPoint]]:
+    def list_offers(self) -> dict[str, list[EntryPoint]]:
         """Return the entry points of other packages by name, without the names that are known."""
         points_by_name: dict[str, list[EntryPoint]] = {}
         for point in _entry_points(tuple(sys.path), self.group):
@@ -87,7 +87,7 @@ class Registry(dict[str, T]):
         packages = [describe_package(point) for point in points]
         if len(points) > 1:
             raise InputError(
-                f"the {self.what} {name!r} is offered by {' and '.join(packages)}; uninstall all but one."
+                f"the {self.kind} {name!r} is offered by {' and '.join(packages)}; uninstall all but one."
             )
         try:
             self.add(name, points[0].load())
@@ -96,7 +96,7 @@ class Registry(dict[str, T]):
             if isinstance(error, InputError):
                 reason = str(error)
             raise InputError(
-                f"the {self.what} {name!r} of the package {packages[0]} cannot be used ({points[0].value}): "
+                f"the {self.kind} {name!r} of the package {packages[0]} cannot be used ({points[0].value}): "
                 f"{reason.rstrip('.')}. Update or uninstall the package."
             ) from error
 
@@ -157,7 +157,7 @@ def find_match(name: object, choices: Iterable[str]) -> str | None:
     return None
 
 
-def look_up(registry: Mapping[str, T], name: object, what: str, advice: Mapping[str, str] | None = None) -> T:
+def look_up(registry: Mapping[str, T], name: object, kind: str, advice: Mapping[str, str] | None = None) -> T:
     """Return the member called `name`."""
     match = find_match(name, registry)
     if match is None:
@@ -165,5 +165,5 @@ def look_up(registry: Mapping[str, T], name: object, what: str, advice: Mapping[
         for label, text in (advice or {}).items():
             advice_by_label[fold_label(label)] = text
 
-        raise UnknownNameError(what, name, registry, advice_by_label.get(fold_label(str(name)), "")) from None
+        raise UnknownNameError(kind, name, registry, advice_by_label.get(fold_label(str(name)), "")) from None
     return registry[match]

@@ -64,7 +64,7 @@ class ValidationAccumulator:
     estimators: list[Estimator]
     models: list[str]
     propensities: dict[str, object]
-    exposed: IntArray
+    exposed_users: IntArray
     weights: FloatArray
     ties: TieChoice
     confidence_level: float
@@ -83,7 +83,7 @@ class ValidationAccumulator:
         self,
         number: int,
         split: Split,
-        shown: RandomExposure,
+        exposure: RandomExposure,
         scorers: Mapping[str, object],
         ranks: Mapping[str, RankedPositives],
         fold: IntArray,
@@ -94,30 +94,30 @@ class ValidationAccumulator:
         With `candidates`, keys of ranked pairs to predict, the difference estimator is one of them.
         """
         is_exposed = np.zeros(split.n_users, dtype=bool)
-        is_exposed[self.exposed] = True
+        is_exposed[self.exposed_users] = True
         held_out = select_pairs(ranks, split.test.pair_key, split.n_items)
-        random = select_pairs(ranks, positive_pair_keys(shown), split.n_items)
+        random = select_pairs(ranks, positive_pair_keys(exposure), split.n_items)
         targets = dict.fromkeys([*(estimator.target for estimator in self.estimators), "pooled"])
-        comparisons = PairedPositives.of(
+        comparisons = PairedPositives.build_by_target(
             targets=targets,
             metrics=self.metrics,
             held_out=held_out,
             random=random,
-            exposed=is_exposed,
+            has_exposure=is_exposed,
             ties=self.ties,
         )
         pooled = comparisons["pooled"]
         self.baselines = {}
         self._set_users(pooled, with_candidates=candidates is not None)
         n_compared_users = comparisons["user"].n_users if "user" in comparisons else 0
-        self.counts.append((int(shown.positive.sum()), n_compared_users))
+        self.counts.append((int(exposure.positive.sum()), n_compared_users))
         for comparison in comparisons.values():
             self._add_random_sample(number, comparison, pooled, fold)
         if candidates is not None:
             self._add_difference_estimates(
                 number=number,
                 split=split,
-                exposure=shown,
+                exposure=exposure,
                 ranks=ranks,
                 pooled=pooled,
                 fold=fold,
@@ -125,7 +125,7 @@ class ValidationAccumulator:
             )
         for label, rule in self.propensities.items():
             propensity = self._fit_propensity(
-                label=label, rule=rule, split=split, exposure=shown, scorers=scorers, fold=fold
+                label=label, rule=rule, split=split, exposure=exposure, scorers=scorers, fold=fold
             )
             weighted = {}
             for target, comparison in comparisons.items():
@@ -138,11 +138,11 @@ class ValidationAccumulator:
         Users without positives contribute nothing to any estimate except the difference estimator.
         """
         if with_candidates:
-            self.users = self.exposed
+            self.users = self.exposed_users
         else:
             held_out, random = pooled.first
             self.users = union_keys(held_out.users, random.users)
-        columns = np.searchsorted(self.exposed, self.users)
+        columns = np.searchsorted(self.exposed_users, self.users)
         self.user_multiplicities = np.ascontiguousarray(self.weights[:, columns])
 
     def _add_random_sample(
@@ -382,7 +382,7 @@ class ValidationAccumulator:
             n_splits=len(self.counts),
             n_resamples=self.weights.shape[0] - 1,
             n_users=study.biased.n_users,
-            n_exposed=self.exposed.size,
+            n_exposed=self.exposed_users.size,
             n_compared=float(n_compared_users),
             n_models=len(self.models),
             n_random_dropped=float(n_liked - n_random_positives),

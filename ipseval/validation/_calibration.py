@@ -27,7 +27,7 @@ MIN_RELATIVE_WEIGHT = 0.9
 class Calibration:
     """Data that a propensity may be fitted to: no random exposure of the users that it will weight.
 
-    Attributes
+    Parameters
     ----------
     train : Interactions
         Training positives of all users.
@@ -45,7 +45,7 @@ class Calibration:
     models: Mapping[str, Any]
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def compute_once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return `make()`, called once for all folds of users.
 
         Use it for computations that do not depend on the random exposure.
@@ -128,13 +128,13 @@ def warn_if_log_propensity(propensity: Propensity, split: Split) -> None:
     if any(step.name == "held_out" for step in propensity.steps):
         return
     share = len(split.test) / (len(split.test) + len(split.train))
-    relative_weights = 1 - (1 - share) * propensity.at(split.test.user, split.test.item)
+    relative_weights = 1 - (1 - share) * propensity.for_pairs(split.test.user, split.test.item)
     smallest = np.nanmin(relative_weights, initial=1)
     largest = np.nanmax(relative_weights, initial=0)
     if smallest < MIN_RELATIVE_WEIGHT * largest:
         warn_user(
             "held-out positives are weighted by probabilities of the log, and large ones differ: pass "
-            f'propensity.held_out(test_fraction={share:.2g}, counted_on="log").',
+            f'propensity.held_out(test_fraction={share:.2g}, popularity_source="log").',
             DataWarning,
         )
 
@@ -211,7 +211,7 @@ def _normalize_scale(propensity: Propensity, user: IntArray, item: IntArray) -> 
     Constant factors of relative propensities differ between folds, and a fold with a large factor would
     otherwise count more.
     """
-    values = propensity.at(user, item)
+    values = propensity.for_pairs(user, item)
     known = ~np.isnan(values)
     if propensity.is_probability or not known.any():
         return values

@@ -66,7 +66,7 @@ class PropensityModel(Protocol):
 class ExposureCurve(Result):
     """Error, coverage and ranking of estimates against the number of users with random exposure.
 
-    Attributes
+    Parameters
     ----------
     scores : DataFrame
         One row per split, draw, n_users, metric and estimator: error, mean over recommenders of
@@ -269,11 +269,11 @@ def exposure_curve(
     return ExposureCurve(pd.DataFrame(rows), study.name, confidence_level)
 
 
-def check_trainers(models: object, *, trained: bool = False) -> None:
+def check_trainers(models: object, *, is_trained: bool = False) -> None:
     """Raise `InputError` unless `models` names at least two trainers, or two that are `trained` already."""
     if not isinstance(models, Mapping) or len(models) < 2:
         raise InputError('models must map at least two names to trainers: {"name": train -> scorer}.')
-    if trained:
+    if is_trained:
         return
     for name, trainer in models.items():
         check_callable(f"the model {name!r}", trainer)

@@ -37,15 +37,15 @@ def exposure_outside_training(
         raise InputError("the split must be over the user_ids and item_ids of the study.")
     if threshold is None:
         threshold = study.threshold
-    exposure = RandomExposure.from_ratings(study.random, threshold=threshold).without(split.train)
+    exposure = RandomExposure.from_ratings(study.random, threshold=threshold).exclude(split.train)
     if not exposure.positive.any():
         raise InputError("every random-exposure positive is a training pair: there is no reference.")
     return exposure
 
 
-def positive_pair_keys(shown: RandomExposure) -> IntArray:
+def positive_pair_keys(exposure: RandomExposure) -> IntArray:
     """Return the keys of the positive pairs of a random exposure."""
-    return shown.pair_key[shown.positive]
+    return exposure.pair_key[exposure.positive]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +67,18 @@ class PairedPositives:
     ties: TieChoice
 
     @classmethod
-    def of(
+    def build_by_target(
         cls,
         targets: Iterable[Target],
         metrics: Iterable[Metric],
         held_out: Ranks,
         random: Ranks,
-        exposed: BoolArray,
+        has_exposure: BoolArray,
         ties: TieChoice,
     ) -> dict[Target, PairedPositives]:
         """Return the comparison for each target, over the users with random exposure, (n_users,)."""
         everyone = cls(target="pooled", metrics=tuple(metrics), held_out=held_out, random=random, ties=ties)
-        pooled = everyone.select_users(exposed)
+        pooled = everyone.select_users(has_exposure)
         comparisons: dict[Target, PairedPositives] = {}
         for target in targets:
             comparison = pooled._restrict_to_common_users() if target == "user" else pooled

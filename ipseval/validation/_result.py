@@ -54,7 +54,7 @@ class Cell:
 class Validation(Result):
     """Bias of every estimator against random exposure.
 
-    Attributes
+    Parameters
     ----------
     frame : DataFrame
         One row per split, model, metric, propensity and estimator: reference and estimate with standard

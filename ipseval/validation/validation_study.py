@@ -150,8 +150,29 @@ def validate(
     exposure_curve : Errors against the number of users with random exposure.
     default_models : Recommenders to validate with.
     default_propensities : Propensities to compare.
+
+    Examples
+    --------
+    Weights with the γ of this simulation remove about three quarters of the mean absolute error of AOA:
+
+    >>> from ipseval import PowerLawPropensity, baselines, simulation
+    >>> world = simulation.World(n_users=300, n_items=60, mean_relevant=12, rng=0)
+    >>> validation = validate(
+    ...     {"popular": baselines.popularity, "kNN": baselines.item_knn},
+    ...     world.study(rng=2),
+    ...     propensities={"gamma = 0": PowerLawPropensity(gamma=0)},
+    ...     metrics=["recall@5"],
+    ...     n_resamples=100,
+    ...     rng=0,
+    ... )
+    >>> validation.summary[["propensity", "estimator", "mae_aoa", "mae", "reduction"]].round(2)
+          propensity     estimator  mae_aoa   mae  reduction
+    0  random-sample           aoa     0.26  0.04       0.85
+    1  random-sample    aoa-pooled     0.26  0.00       0.99
+    2      gamma = 0  snips-global     0.27  0.07       0.73
+    3      gamma = 0  snips-pooled     0.27  0.07       0.74
     """
-    check_trainers(models, trained=split is not None)
+    check_trainers(models, is_trained=split is not None)
     if not isinstance(propensities, Mapping) or not propensities:
         raise InputError('propensities must be a non-empty mapping {"name": propensity}.')
     if RANDOM_SAMPLE in propensities:
@@ -185,7 +206,7 @@ def validate(
         estimators=estimator_objects,
         models=list(models),
         propensities=with_seeds(propensities, fit_generator),
-        exposed=exposed,
+        exposed_users=exposed,
         weights=draw_user_weights(exposed.size, n_resamples, generator),
         ties=ties,
         confidence_level=confidence_level,
@@ -201,7 +222,7 @@ def validate(
             current_split = split
         fold = generator.permutation(np.arange(current_split.n_users) % n_folds)
         exposure = exposure_outside_training(study, current_split, threshold)
-        scorers = _build_scorers(models, current_split, trained=split is not None)
+        scorers = _build_scorers(models, current_split, is_trained=split is not None)
         pairs = positive_pair_keys(exposure)
         candidates = None
         if PPI in requested_estimators:
@@ -211,7 +232,7 @@ def validate(
         accumulator.add(
             number=number,
             split=current_split,
-            shown=exposure,
+            exposure=exposure,
             scorers=scorers,
             ranks=ranks,
             fold=fold,
@@ -220,9 +241,9 @@ def validate(
     return accumulator.result(study, len(positives.random))
 
 
-def _build_scorers(models: Mapping[str, Any], split: Split, *, trained: bool) -> dict[str, object]:
+def _build_scorers(models: Mapping[str, Any], split: Split, *, is_trained: bool) -> dict[str, object]:
     """Return the scorers of a split: the models themselves, or the results of training them."""
-    scorers = models if trained else {name: train(split.train) for name, train in models.items()}
+    scorers = models if is_trained else {name: train(split.train) for name, train in models.items()}
     adapted_scorers: dict[str, object] = {}
     for name, scorer in scorers.items():
         adapted_scorers[name] = adapt(scorer, split, name=name)
@@ -372,7 +393,7 @@ def fit_gamma_from_lists(calibration: Calibration, *, length: int = 50) -> Prope
     takes the evaluated recommenders for the recommender that produced the log.
     """
     key = ("gamma from lists", length)
-    gamma = calibration.once(key, partial(_mean_gamma_of_lists, calibration, length))
+    gamma = calibration.compute_once(key, partial(_mean_gamma_of_lists, calibration, length))
     return PowerLawPropensity(gamma=gamma, unseen="smooth").fit(calibration.train)
 
 

@@ -272,7 +272,7 @@ def policies() -> Numbers:
 
 
 def rewards() -> Numbers:
-    curve = ExaminationCurve.known([1.0, 0.8, 0.6, 0.5])
+    curve = ExaminationCurve.from_theta([1.0, 0.8, 0.6, 0.5])
     fitted = ipseval.policies.rewards.Rewards(
         shown(), model=ipseval.policies.rewards.ItemReward(), examination=curve, rng=1
     )

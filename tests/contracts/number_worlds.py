@@ -118,7 +118,7 @@ PROPENSITIES: dict[str, Callable[[], ipseval.propensity.Propensity]] = {
         item=0.9 / (1 + np.arange(N_ITEMS) / 8), user=0.5 + parts((N_USERS,), 13) / 2
     ).fit(split().train),
     "clipped": lambda: PROPENSITIES["pair"]().clip(floor=0.2),
-    "held out": lambda: PROPENSITIES["pair"]().held_out(test_fraction=1 / 3, counted_on="log"),
+    "held out": lambda: PROPENSITIES["pair"]().held_out(test_fraction=1 / 3, popularity_source="log"),
     "direct": lambda: DirectPropensity(exposure(), shrinkage=3.0, unseen="drop").fit(split().train),
     "stratified": lambda: StratifiedPropensity(n_strata=4, exposure=exposure()).fit(split().train),
 }  # fmt: skip

@@ -152,7 +152,7 @@ def test_strength_zero_is_aoa_and_the_random_sample_is_an_unweighted_mean(world,
     evaluation = ipseval.evaluate(models, split, metrics=METRICS, estimators=[AOA_POOLED])
     aoa = select_estimates(evaluation.frame, AOA_POOLED)["estimate"]
     np.testing.assert_allclose(select_estimates(correction.frame, AOA_POOLED)["estimate"], aoa, rtol=1e-12)
-    positive_exposure = exposure.without(split.train).select(exposure.without(split.train).positive)
+    positive_exposure = exposure.exclude(split.train).select(exposure.exclude(split.train).positive)
     exposed_test = ipseval.Interactions(
         positive_exposure.user, positive_exposure.item, split.user_ids, split.item_ids
     )
@@ -267,7 +267,7 @@ def test_the_prior_can_be_replaced(path, log_correction):
 
 
 def test_the_plan_predicts_the_intervals(world, exposure, log_correction, correction):
-    outside_training = exposure.without(world[1].train)
+    outside_training = exposure.exclude(world[1].train)
     plan = plan_exposure(
         log_correction,
         n_users=[50, 200],

@@ -230,8 +230,8 @@ def test_exposures_of_frames_and_ratings_are_positive_by_their_rule():
         RandomExposure.from_ratings(Interactions.from_frame(frame), threshold=1)
     with pytest.raises(InputError, match="must be Interactions"):
         RandomExposure.from_ratings(frame, threshold=1)
-    first_remainder = exposure.without(ids.select([0]))
-    second_remainder = first_remainder.without(ids.select([0, 3]))
+    first_remainder = exposure.exclude(ids.select([0]))
+    second_remainder = first_remainder.exclude(ids.select([0, 3]))
     assert (
         first_remainder.n_dropped,
         len(first_remainder),

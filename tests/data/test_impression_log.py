@@ -27,7 +27,7 @@ NAMES = {"timestamp": "ts", "position": "pos", "propensity": "p", "query": "slat
 
 
 def count_treatments(log):
-    counts = {count.what: count.count for count in log.counted}
+    counts = {count.label: count.count for count in log.row_counts}
     assert counts.pop("rows read") > 0
     return counts
 
@@ -190,7 +190,7 @@ def test_clicks_on_rows_that_were_not_shown_are_an_error_or_have_a_count():
         ({"position": ["a", "b"]}, r"2 of 2 positions are not whole numbers .*'a'\)\. Correct them"),
         ({"clicked": [[True, False]]}, "clicked must be one-dimensional"),
         ({"timestamp": [1.0]}, "must have one length"),
-        ({"counted": []}, "counted must be tuple"),
+        ({"row_counts": []}, "row_counts must be tuple"),
         ({"query": [0, 0], "query_ids": ["q"], "position": [1, 1]}, "position of another row"),
     ],
 )

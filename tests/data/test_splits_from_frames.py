@@ -178,7 +178,7 @@ def test_a_log_checks_names_of_columns_and_counts() -> None:
         ({"value": [1.0, 2.0]}, "must have one length"),
         ({"timestamp": [[1]]}, "timestamp must be one-dimensional"),
         ({"repeats": 1}, "repeats must be True or False"),
-        ({"counted": []}, "counted must be tuple"),
+        ({"row_counts": []}, "row_counts must be tuple"),
     ):
         with pytest.raises(InputError, match=text):
             Interactions([0], [0], [0], [0], **options)

@@ -151,7 +151,7 @@ def test_factors_of_users_by_id():
     users = dict(reversed(list(enumerate(np.linspace(0.5, 1, 20)))))
     by_id = ipseval.KnownPropensity(item=VALUES, user=users).fit(SPLIT)
     in_order = ipseval.KnownPropensity(item=list(VALUES.values()), user=np.linspace(0.5, 1, 20)).fit(SPLIT)
-    assert by_id.at(USER, ITEM).tolist() == in_order.at(USER, ITEM).tolist()
+    assert by_id.for_pairs(USER, ITEM).tolist() == in_order.for_pairs(USER, ITEM).tolist()
 
 
 def test_an_item_without_a_value_leaves_its_positives_out_with_a_count():

@@ -45,7 +45,7 @@ LEFT_OUT = {
     "read_ids",  # it takes nothing but any number of sources: tests/data/reading/test_sources.py
     # What the library calls with its own values: no user has any of them.
     *("Decomposition.of", "FitError.of", "FittedRewards.of", "Leakage.of", "Moments.of"),
-    *("Moments.of_columns", "RankedPositives.trusted", "TrainingCounts.of", "UserSums.of"),
+    *("Moments.of_columns", "RankedPositives.from_validated", "TrainingCounts.of", "UserSums.of"),
 }
 OBJECTS = (  # methods
     *(

@@ -159,7 +159,7 @@ def right(folder: Path) -> dict[str, Any]:
         "campaign": "toy", "BanditStudy.random": bandit, "bts": bandit,
         "card": datasets.CARDS["open-bandit"], "random_negatives": log, "n_in_both": 0, "StudyPositives.threshold": 4.0, "StudyPositives.n_exposed": np.full(N_ITEMS, 40),
         "StudyPositives.n_positive": counts.astype(int), "run_config.path": study_file, "study.path": folder / "study",
-        "RankedPositives.leaving_out.users": np.arange(N_USERS) < 3, "RankedPositives.sum_by_user.values": ranked.n_above + 1.0,
+        "RankedPositives.exclude_users.users": np.arange(N_USERS) < 3, "RankedPositives.sum_by_user.values": ranked.n_above + 1.0,
         "RankedPositives.mean_by_user.values": ranked.n_above + 1.0, "RankedPositives.select.keep": np.arange(len(ranked)) < 9,
         "count_recommendations.k": 2, "count_recommendations.lists": seen[:, :2], "k_core.k": 2,
         "correct_sampled.n_candidates": 20, "correct_sampled.n_sampled": 5,

@@ -156,7 +156,7 @@ def test_the_axes_of_an_error_are_one_standard_error_each():
     def derivative(user, item):
         return np.column_stack([user, item, np.ones(user.size)]).astype(float)
 
-    error = FitError.of(influence, derivative)
+    error = FitError.from_influence(influence, derivative)
     user = np.array([0, 2, 5])
     item = np.array([1, 0, 4])
     assert error.users.shape == (50, 2)  # nothing moves the third parameter

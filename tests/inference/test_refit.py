@@ -52,7 +52,7 @@ def make_samples(ranks, propensity):
     return {
         name: Sample(
             positives,
-            propensity.at(positives.user, positives.item),
+            propensity.for_pairs(positives.user, positives.item),
             True,
             n_relevant=relevant,
             n_relevant_kind="known",
@@ -63,14 +63,14 @@ def make_samples(ranks, propensity):
 
 def repeat_users(positives, propensity: Propensity, counts: np.ndarray) -> Sample:
     """Return the sample in which each user is repeated as often as it was drawn."""
-    is_undefined = np.isnan(propensity.at(positives.user, positives.item))
+    is_undefined = np.isnan(propensity.for_pairs(positives.user, positives.item))
     missing = np.bincount(positives.user[is_undefined], minlength=counts.size)
     # A positive without a propensity is no candidate of its user either.
     n_above = positives.n_above - [
         int((is_undefined & (positives.user == u) & (positives.n_above < r)).sum())
         for u, r in zip(positives.user, positives.n_above, strict=True)
     ]
-    values = propensity.at(positives.user, positives.item)
+    values = propensity.for_pairs(positives.user, positives.item)
     copies = np.repeat(np.arange(counts.size), counts)
     rows = []
     users = []
@@ -110,7 +110,7 @@ def test_replicates_equal_evaluations_of_logs_in_which_users_are_repeated(seed, 
     n_undefined = 0
     for row, counts in enumerate(all_counts):
         propensity = rule(counts)
-        n_undefined += bool(np.isnan(propensity.at(ranks["a"].user, ranks["a"].item)).any())
+        n_undefined += bool(np.isnan(propensity.for_pairs(ranks["a"].user, ranks["a"].item)).any())
         samples_of_resample = {
             name: repeat_users(positives, propensity, counts) for name, positives in ranks.items()
         }

@@ -50,7 +50,7 @@ def evaluate_random_ranks(seed=0, gamma=0.0, metrics=METRICS, estimators=ESTIMAT
 
 STEPS = {
     "clip": lambda propensity: propensity.clip(floor=0.2),
-    "held_out": lambda propensity: propensity.held_out(test_fraction=0.2, counted_on="log"),
+    "held_out": lambda propensity: propensity.held_out(test_fraction=0.2, popularity_source="log"),
 }
 FEW = {"metrics": ("atop", "recall@3", "rr"), "estimators": (*ESTIMATORS, "ips"), "n_relevant": 20}
 
@@ -211,7 +211,7 @@ def test_bad_grids_are_refused(gamma, words):
     ranks, popularity = random_ranks(0, models=1)
     propensity = power_law(popularity, 0.0)
     samples = {
-        name: Sample(positives, propensity.at(positives.user, positives.item))
+        name: Sample(positives, propensity.for_pairs(positives.user, positives.item))
         for name, positives in ranks.items()
     }
     with pytest.raises(InputError, match=words):

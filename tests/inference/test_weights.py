@@ -34,7 +34,7 @@ def diagnose_items(popularity, floor=None, weighted=True):
     if floor is not None:
         propensity = propensity.clip(floor=floor)
     positives = ranked([0, 0, 1], [0, 1, 0], [0, 1, 0], n_users=2, n_items=2)
-    sample = Sample(positives, propensity.at(positives.user, positives.item), True)
+    sample = Sample(positives, propensity.for_pairs(positives.user, positives.item), True)
     return diagnose_sample(sample, propensity, weighted=weighted)
 
 
@@ -168,7 +168,7 @@ def split_sample() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]
     def sample(users: slice) -> Sample:
         rows = np.isin(user, np.arange(N_USERS)[users])
         positives = ranked(user[rows], item[rows], 0 * item[rows], n_users=N_USERS, n_items=N_ITEMS)
-        p = propensity.at(positives.user, positives.item)
+        p = propensity.for_pairs(positives.user, positives.item)
         return Sample(positives, p, True, np.full(N_USERS, 20.0), "known")
 
     return sample(slice(None)), [sample(slice(7)), sample(slice(7, None)), sample(slice(0))], propensity

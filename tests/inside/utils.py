@@ -6,7 +6,7 @@ from ipseval.utils import artefacts, checks, codec, columns, compute, ids, regis
 from ipseval.utils.annotations import fits_annotation
 from ipseval.utils.codec import CLASSES
 from ipseval.utils.compute import one_blas_thread
-from ipseval.utils.counts import Count, added, counts_frame, drop_zero_counts
+from ipseval.utils.counts import Count, counts_frame, drop_zero_counts, merge_counts
 from ipseval.utils.ids import (
     align_rows,
     grouped_order,

@@ -84,7 +84,7 @@ def compute_expectations(labels, propensity, reward, metric=DCG, *, part=lambda 
     )
     # Contributions and sums over candidates do not depend on the pattern: all pairs are shown once.
     all_pairs = ShownData(user, item, np.ones(len(PAIRS)), THETA[user, item], SPLIT.train)
-    reward_fit = FittedRewards.of(all_pairs, (Fixed(reward),), np.zeros(2, dtype=int), SPLIT)
+    reward_fit = FittedRewards.from_models(all_pairs, (Fixed(reward),), np.zeros(2, dtype=int), SPLIT)
     pair_propensity = KnownPropensity(
         pair=pd.DataFrame({"user": user, "item": item, "propensity": propensity[user, item]})
     ).fit(SPLIT)
@@ -182,7 +182,7 @@ def estimate_with_loops(world, log, curve, fitted, label):
     split = world.split
     metric = ipseval.metric(label)
     seen = set(split.train.pair_key.tolist())
-    theta = curve.at(log.position)
+    theta = curve.for_positions(log.position)
     shown_pairs = {
         (u, i): (y, t, 1 / (p * t))
         for u, i, y, t, p in zip(log.user, log.item, log.clicked, theta, log.propensity, strict=True)
@@ -215,7 +215,7 @@ def estimate_with_loops(world, log, curve, fitted, label):
 
 def test_estimates_equal_plain_loops():
     world, log = simulate_world()
-    curve = ExaminationCurve.known([1.0, 0.6])
+    curve = ExaminationCurve.from_theta([1.0, 0.6])
     rewards = Rewards(log, ItemReward(), examination=curve, rng=0)
     result = evaluate_rewards(
         {"m": world.scores},
@@ -249,9 +249,9 @@ def test_reward_models_are_fitted_without_the_user_and_totals_add_up(model):
         log.user, log.item, log.user_ids, log.item_ids, np.where(log.user == 0, ~log.clicked, log.clicked)
     )
     again = Rewards(changed_log, model, n_folds=4, rng=0).fit(split)
-    is_user = reward_fit.shown.user == 0
-    np.testing.assert_array_equal(reward_fit.predicted[is_user], again.predicted[is_user])
-    assert (reward_fit.predicted[~is_user] != again.predicted[~is_user]).any()
+    is_user = reward_fit.impressions.user == 0
+    np.testing.assert_array_equal(reward_fit.predictions[is_user], again.predictions[is_user])
+    assert (reward_fit.predictions[~is_user] != again.predictions[~is_user]).any()
 
 
 def test_the_item_reward_is_the_shrunk_click_rate():
@@ -291,7 +291,7 @@ def test_invalid_requests_raise_before_models_are_ranked():
     with pytest.raises(InputError, match="need scores of all items"):
         evaluate_rewards({"m": lists}, split, Rewards(log, rng=0), **good)
     unknown = KnownPropensity(item=np.where(np.arange(split.n_items) < 3, np.nan, 0.5))
-    n_without = int((impressions.fit(split).shown.item < 3).sum())
+    n_without = int((impressions.fit(split).impressions.item < 3).sum())
     with pytest.raises(PropensityError, match=rf"^{n_without} of \d+ shown pairs have no propensity"):
         run(propensity=unknown)
     log_without_positions = ImpressionLog.from_frame(log.to_frame()[["user", "item", "clicked"]][:9])
@@ -333,7 +333,9 @@ def test_a_fit_of_rewards_needs_users_candidates_and_finite_numbers():
         np.array([0, 1, 0]), np.array([0, 1, 3]), np.arange(2), np.arange(4), np.ones(3, bool)
     )
     reward_fit = Rewards(log, ItemReward(), n_folds=2, rng=0).fit(SPLIT)
-    assert [(count.count, count.of) for count in reward_fit.counted] == [(1, 3)]  # item 3: training of user 0
+    assert [(count.count, count.total) for count in reward_fit.row_counts] == [
+        (1, 3)
+    ]  # item 3: training of user 0
     assert sorted(reward_fit.fold) == [0, 1]
     assert repr(reward_fit) == "FittedRewards(2 shown pairs, 2 clicked)"
     with pytest.raises(InputError, match=r"^3 folds need as many users with impressions; got 2"):
@@ -360,7 +362,7 @@ def test_a_fit_of_rewards_needs_users_candidates_and_finite_numbers():
 
 def test_reward_estimators_name_missing_data_and_exclude_users():
     user, item = np.array(PAIRS).T
-    reward_fit = FittedRewards.of(
+    reward_fit = FittedRewards.from_models(
         ShownData(user, item, np.ones(7), THETA[user, item], SPLIT.train),
         (Fixed(WRONG_M),),
         np.zeros(2, int),
@@ -405,7 +407,7 @@ def test_reward_estimators_name_missing_data_and_exclude_users():
         TRAIN, pd.DataFrame({"user": [1], "item": [0]}), users=[0, 1], items=[0, 3]
     )
     data = ShownData(np.array([0]), np.array([0]), np.ones(1), np.ones(1), single_split.train)
-    single_fit = FittedRewards.of(data, (Fixed(WRONG_M[:, [0, 3]]),), np.zeros(2, int), single_split)
+    single_fit = FittedRewards.from_models(data, (Fixed(WRONG_M[:, [0, 3]]),), np.zeros(2, int), single_split)
     arguments = SCORES[:, [0, 3]], single_split, single_fit, np.ones(1), [ipseval.metric("atop")]
     with pytest.raises(InputError, match="atop is undefined for users with so few candidates"):
         sum_candidates(*arguments, **options)

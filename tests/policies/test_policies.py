@@ -242,7 +242,7 @@ def test_an_estimate_is_compared_with_the_click_rate_of_the_policy():
         draw_log(rng, 200), {"new": NEW, "log": LOGGED}, estimators=["snips"], rng=0
     )
     own_log = draw_log(rng, 100)  # made by the logged policy
-    row = evaluation.against(own_log, "log").iloc[0]
+    row = evaluation.compare_with_log(own_log, "log").iloc[0]
     rate = own_log.clicked.mean()
     seen = rate, *compute_limits(rate, rate * (1 - rate) / 99, 1 / 100)
     mine = evaluation.frame.set_index("policy").loc["log", ["estimate", "ci_low", "ci_high"]].tolist()
@@ -252,14 +252,14 @@ def test_an_estimate_is_compared_with_the_click_rate_of_the_policy():
     assert row[["difference", "ci_low", "ci_high"]].tolist() == pytest.approx([gap, low, high])
     assert row["agrees"] == (low <= 0 <= high)
     with pytest.raises(InputError, match="policy must name the one that made the log: one of new, log"):
-        evaluation.against(own_log)
-    single_table = evaluate_policies(draw_log(np.random.default_rng(6), 200), {"log": LOGGED}, rng=0).against(
-        own_log
-    )
+        evaluation.compare_with_log(own_log)
+    single_table = evaluate_policies(
+        draw_log(np.random.default_rng(6), 200), {"log": LOGGED}, rng=0
+    ).compare_with_log(own_log)
     assert single_table["policy"].tolist() == ["log"] * 3
     assert single_table["estimator"].tolist() == ["ips", "snips", "dr"]
     with pytest.raises(UnknownNameError, match="unknown policy 'none'"):
-        evaluation.against(own_log, "none")
+        evaluation.compare_with_log(own_log, "none")
 
 
 def draw_sparse_log(rng, n):

@@ -39,7 +39,7 @@ def test_lists_have_hand_computed_values():
     options = {"n_folds": 3, "shrinkage": 2.0, "rng": 0}  # each user is judged by the two others
     evaluation = evaluate_policies(
         SMALL, {"lists": LISTS}, estimators=["ips", "dm", "dcg"],
-        examination=ExaminationCurve.known([1, 0.5]), **options,
+        examination=ExaminationCurve.from_theta([1, 0.5]), **options,
     )  # fmt: skip
     # Only the first row shows what the list has there: w = 1/.5. Others than users 0 and 1 clicked on 1 of 2
     # rows of each place: item 0 has (1 + 2/2)/(1 + 2), item 2 (1 + 2/2)/(2 + 2), item 1 (0 + 2/2)/(1 + 2).

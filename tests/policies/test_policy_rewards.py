@@ -230,7 +230,7 @@ def test_a_factor_reward_is_the_ridge_regression_of_its_terms(shrinkage):
     reward = model.fit(data)
     p, q = data.factors(2)
     clicks = np.bincount(data.item, data.clicked, minlength=9)
-    examinations = np.bincount(data.item, data.examined, minlength=9)
+    examinations = np.bincount(data.item, data.examination, minlength=9)
     mean = (clicks + shrinkage * clicks.sum() / examinations.sum()) / (examinations + shrinkage)
 
     def terms(user: int, item: int) -> np.ndarray:
@@ -238,8 +238,8 @@ def test_a_factor_reward_is_the_ridge_regression_of_its_terms(shrinkage):
         return np.array([mean[item], *product, product.sum() * mean[item]])
 
     rows = np.array([terms(u, i) for u, i in zip(data.user, data.item, strict=True)])
-    weight = data.examined
-    target = data.clicked / data.examined
+    weight = data.examination
+    target = data.clicked / data.examination
     centre = np.average(rows, axis=0, weights=weight)
     scale = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
     level = np.average(target, weights=weight)

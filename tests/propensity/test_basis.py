@@ -67,7 +67,7 @@ def test_impressions_have_a_fitted_basis_and_logged_propensities_the_declared_on
     assert ipseval.ImpressionPropensity().fit(impressions).basis == "fitted"
     assert LoggedPropensity().fit(impressions).basis == "fitted"
     assert LoggedPropensity(basis="design").fit(impressions).basis == "design"
-    curve = ExaminationCurve.known(np.linspace(1, 0.5, 12))
+    curve = ExaminationCurve.from_theta(np.linspace(1, 0.5, 12))
     assert LoggedPropensity(examination=curve, basis="design").fit(impressions).basis == "fitted"
 
 

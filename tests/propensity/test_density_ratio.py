@@ -71,7 +71,7 @@ def single_ridge(monkeypatch):
 
 
 def weights(propensity, log):
-    return 1 / propensity.at(log.user, log.item)
+    return 1 / propensity.for_pairs(log.user, log.item)
 
 
 def test_the_penalised_logistic_fit_equals_the_maximum_of_scipy():
@@ -168,10 +168,10 @@ def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
 
 def test_a_fit_is_reproducible_and_defined_for_every_pair(fitted):
     user, item = np.divmod(np.arange(60 * 30), 30)
-    values = fitted.at(user, item)
-    assert np.array_equal(fit_ratio(*make_samples()).at(user, item), values)
+    values = fitted.for_pairs(user, item)
+    assert np.array_equal(fit_ratio(*make_samples()).for_pairs(user, item), values)
     assert np.isfinite(values).all()
-    assert pickle.loads(pickle.dumps(fitted)).at(user, item) == pytest.approx(values)
+    assert pickle.loads(pickle.dumps(fitted)).for_pairs(user, item) == pytest.approx(values)
 
 
 @pytest.mark.usefixtures("single_ridge")
@@ -203,7 +203,7 @@ def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
     assert weights(propensity, split.test) == pytest.approx(1, abs=0.35)
     # Out of fold a noise slope is as often wrong as right: 1/2 ± 4·sqrt(1/12·(1/1200 + 1/1440)) or so.
     assert propensity.fit.auc == pytest.approx(0.5, abs=0.05)
-    assert propensity.fit.uncovered <= 0.05
+    assert propensity.fit.uncovered_share <= 0.05
     assert propensity.fit.ess_share > 0.9
 
 
@@ -247,7 +247,7 @@ def test_the_fit_describes_its_samples_and_its_weights():
     )
     share = (w @ biased_weights) ** 2 / ((w * biased_weights) ** 2).sum() * (w**2).sum()
     assert fit.ess_share == pytest.approx(share)
-    assert fit.uncovered == pytest.approx(
+    assert fit.uncovered_share == pytest.approx(
         v @ (random_weights > np.exp(np.quantile(np.log(biased_weights), 0.99)))
     )
     all_weights = np.append(biased_weights, random_weights)
@@ -330,9 +330,9 @@ def test_a_constant_feature_has_slope_zero_and_new_pairs_are_computed_again():
     user = np.array([0, 1])
     item = np.array([3, 12])
     queries = [(user, item), (user, item[::-1]), (user[::-1], item[::-1]), (user, item), (user, user)]
-    answers = [propensity.at(*pairs).tolist() for pairs in queries]
+    answers = [propensity.for_pairs(*pairs).tolist() for pairs in queries]
     assert answers == [
-        [propensity.at(*np.array([[u], [i]])).item() for u, i in zip(*pairs, strict=True)]
+        [propensity.for_pairs(*np.array([[u], [i]])).item() for u, i in zip(*pairs, strict=True)]
         for pairs in queries
     ]
     assert answers[0] != answers[1]
@@ -392,7 +392,10 @@ def test_samples_that_features_separate_warn_of_poor_overlap():
         propensity = fit_ratio(split, exposure, features=separate_samples)
     assert np.isfinite(weights(propensity, split.test)).all()
     assert caught[0].filename == __file__
-    shares = [f"leave {propensity.fit.ess_share:.0%} of the", f"and {propensity.fit.uncovered:.0%} of the"]
+    shares = [
+        f"leave {propensity.fit.ess_share:.0%} of the",
+        f"and {propensity.fit.uncovered_share:.0%} of the",
+    ]
     assert all(share in str(caught[0].message) for share in shares)
 
 

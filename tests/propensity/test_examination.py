@@ -126,12 +126,12 @@ def test_a_jackknife_leaves_out_a_fortieth_of_many_users_at_a_time():
 
 
 def test_a_known_curve_has_positions_from_one_on_and_prints_five_of_them():
-    curve = ExaminationCurve.known([1, 0.5, 0.25, 0.125, 0.0625])
+    curve = ExaminationCurve.from_theta([1, 0.5, 0.25, 0.125, 0.0625])
     assert repr(curve) == "ExaminationCurve(known: 1.000, 0.500, 0.250, 0.125, 0.062)"
     assert curve.position.tolist() == [1, 2, 3, 4, 5]
     for name in ("std_error", "n_impressions", "n_clicks"):
         assert curve.frame[name].tolist() == [0, 0, 0, 0, 0]
-    long_curve = ExaminationCurve.known([1, 1, 1, 1, 1, 0.5])
+    long_curve = ExaminationCurve.from_theta([1, 1, 1, 1, 1, 0.5])
     assert repr(long_curve) == "ExaminationCurve(known: 1.000, 1.000, 1.000, 1.000, 1.000, …)"
 
 
@@ -174,7 +174,7 @@ def test_a_position_that_is_examined_more_than_the_first_warns_and_is_scaled():
     with pytest.warns(UserWarning, match=r"1 positions came out as more examined .*at most 2"):
         curve = ExaminationModel().fit(log)
     assert curve.theta == pytest.approx([1, 2])
-    assert curve.at([1, 2]) == pytest.approx([0.5, 1])
+    assert curve.for_positions([1, 2]) == pytest.approx([0.5, 1])
 
 
 def test_a_position_that_no_group_links_to_the_first_has_no_estimate():

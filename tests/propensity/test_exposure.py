@@ -192,7 +192,7 @@ def test_exposure_counts_per_item_and_leaves_out_pairs_of_the_log(simple_log):
     exposure = RandomExposure.from_frame(exposures, simple_log)
     assert exposure.n_exposed.tolist() == [1, 2, 1, 0]
     assert exposure.n_positive.tolist() == [1, 1, 1, 0]
-    remainder = exposure.without(simple_log)
+    remainder = exposure.exclude(simple_log)
     assert (len(remainder), remainder.n_dropped) == (3, 1)
     assert repr(remainder) == "RandomExposure(3 pairs, 2 positive; 2 of 2 users)"
 

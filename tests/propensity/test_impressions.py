@@ -25,7 +25,7 @@ FRAME = pd.DataFrame(
     }
 )
 LOG = ImpressionLog.from_frame(FRAME, position="position", query="query", propensity="p")
-CURVE = ExaminationCurve.known([0.8, 0.5])
+CURVE = ExaminationCurve.from_theta([0.8, 0.5])
 USER = np.array([0, 0, 0, 1])
 ITEM = np.array([0, 1, 2, 2])
 
@@ -34,10 +34,10 @@ def test_with_infinite_shrinkage_the_propensity_is_the_item_probability_over_the
     p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(LOG)
     # s = 1.6/3, .5/3, .8/3 per slate; a has two slates, b one.
     expected = [1 - (1.4 / 3) ** 2, 1 - (2.5 / 3) ** 2, 1 - (2.2 / 3) ** 2, 0.8 / 3]
-    np.testing.assert_allclose(p.at(USER, ITEM), expected, rtol=1e-14)
+    np.testing.assert_allclose(p.for_pairs(USER, ITEM), expected, rtol=1e-14)
     reordered = ImpressionLog.from_frame(FRAME, position="position", query="query", users=["b", "a"])
     p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(reordered)
-    np.testing.assert_allclose(p.at(1 - USER, ITEM), expected, rtol=1e-14)
+    np.testing.assert_allclose(p.for_pairs(1 - USER, ITEM), expected, rtol=1e-14)
 
 
 def test_with_equal_numbers_of_slates_an_item_has_one_propensity_and_none_if_never_shown():
@@ -49,7 +49,7 @@ def test_with_equal_numbers_of_slates_an_item_has_one_propensity_and_none_if_nev
     # A user without a slate has no chance to be shown anything.
     larger_log = ImpressionLog.from_frame(frame, timestamp="time", items=[1, 2, 3], users=["a", "b", "c"])
     p = ImpressionPropensity(shrinkage=np.inf).fit(larger_log)
-    assert p.at(np.array([0, 1, 1, 2]), np.array([0, 1, 2, 0])) == pytest.approx(
+    assert p.for_pairs(np.array([0, 1, 1, 2]), np.array([0, 1, 2, 0])) == pytest.approx(
         [1 - 1 / 16, 1 - 9 / 16, np.nan, np.nan], nan_ok=True
     )
     single_row = ImpressionLog.from_frame(frame[:1])
@@ -62,11 +62,11 @@ def test_one_slate_is_left_out_and_the_remaining_slates_are_shrunk_to_the_item()
     # b, item 3: no other slate at all, which leaves the item's chance.
     expected_rates = [(0.8 + 2 * 1.6 / 3) / 3, (2 * 0.5 / 3) / 3, (2 * 0.8 / 3) / 4, 0.8 / 3]
     n = np.array([2, 2, 2, 1])
-    np.testing.assert_allclose(p.at(USER, ITEM), 1 - (1 - np.array(expected_rates)) ** n, rtol=1e-14)
+    np.testing.assert_allclose(p.for_pairs(USER, ITEM), 1 - (1 - np.array(expected_rates)) ** n, rtol=1e-14)
     assert (p.model, p.is_probability) == ("from impressions, K = 2", True)
     larger_log = ImpressionLog.from_frame(FRAME, position="position", query="query", items=[1, 2, 3, 4])
     p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(larger_log)
-    assert np.isnan(p.at(np.array([0, 1]), np.array([3, 3]))).all()  # item 4 was never shown
+    assert np.isnan(p.for_pairs(np.array([0, 1]), np.array([3, 3]))).all()  # item 4 was never shown
 
 
 def test_the_repetition_of_a_small_log_has_its_hand_computed_value():
@@ -94,7 +94,7 @@ def test_weights_recover_item_shares_under_personalised_policies():
     log = ImpressionLog.from_frame(pd.concat(parts).assign(clicked=True), query="query")
     p = ImpressionPropensity().fit(log)
     positives = log.positives
-    weight = 1 / p.at(positives.user, positives.item)
+    weight = 1 / p.for_pairs(positives.user, positives.item)
     for low, high in ((0, 10), (50, 100)):  # the most shown items, and the least shown
         inside = (positives.item >= low) & (positives.item < high)
         share = (high - low) / 100  # everything shown is liked: all pairs are relevant
@@ -138,7 +138,7 @@ def test_a_deterministic_policy_warns_and_users_with_one_page_get_the_item_proba
         propensity = ImpressionPropensity().fit(log)
     user = np.array([0, 1, 1, 2])
     item = np.array([0, 1, 2, 3])
-    np.testing.assert_allclose(propensity.at(user, item), [1.0, 3 / 5, 3 / 5, 2 / 5], rtol=1e-6)
+    np.testing.assert_allclose(propensity.for_pairs(user, item), [1.0, 3 / 5, 3 / 5, 2 / 5], rtol=1e-6)
     assert propensity.function.shrinkage == 1e-9
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -149,7 +149,7 @@ def test_a_deterministic_policy_warns_and_users_with_one_page_get_the_item_proba
         ImpressionPropensity(shrinkage=0.01).fit(every_item)  # every pair was shown
         assert (propensity.model, propensity.item.tolist()) == ("from impressions, by item", [1.0])
         zero = np.array([0])
-        assert ImpressionPropensity(shrinkage=1.0).fit(every_item).at(zero, zero).tolist() == [1.0]
+        assert ImpressionPropensity(shrinkage=1.0).fit(every_item).for_pairs(zero, zero).tolist() == [1.0]
         # With a finite K it is one by pair, also where all users have as many slates.
         assert ImpressionPropensity(shrinkage=1.0).fit(every_item).item is None
 
@@ -157,7 +157,9 @@ def test_a_deterministic_policy_warns_and_users_with_one_page_get_the_item_proba
 def test_logged_propensities_are_the_probability_of_at_least_one_slate_of_the_user():
     p = LoggedPropensity(examination=CURVE).fit(LOG)
     # item 1: mean of .5 · .8 and .3 · .8 over two slates; item 2: .4 · .5 in two; item 3: .2 · .8 in one.
-    np.testing.assert_allclose(p.at(USER, ITEM), [1 - (1 - 0.32) ** 2, 1 - 0.8**2, np.nan, 0.16], rtol=1e-14)
+    np.testing.assert_allclose(
+        p.for_pairs(USER, ITEM), [1 - (1 - 0.32) ** 2, 1 - 0.8**2, np.nan, 0.16], rtol=1e-14
+    )
     assert p.is_probability
 
 

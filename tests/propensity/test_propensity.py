@@ -26,7 +26,7 @@ def compute_cut_share(propensity: Propensity, user, item) -> float:
 def test_the_cut_share_has_its_hand_computed_value():
     # Weights 10, 5, 2; a floor of .25 makes them 4, 4, 2: 7 of 17 are cut, whatever was clipped before.
     twice = KNOWN.clip(floor=0.15).clip(floor=0.25)
-    assert twice.unclipped is KNOWN
+    assert twice.unclipped_propensity is KNOWN
     for clipped_propensity in (KNOWN.clip(floor=0.25), twice):
         assert compute_cut_share(clipped_propensity, ZERO, ITEMS) == pytest.approx(7 / 17)
     assert compute_cut_share(KNOWN, ZERO, ITEMS) == 0
@@ -71,7 +71,7 @@ def test_held_out_propensity_is_a_share_of_the_pairs_that_are_not_in_train(rho):
         expected = in_test / (1 - in_train)
         log = Propensity(np.array([p]), True, "known", 1)
         train = Propensity(np.array([in_train]), True, "known", 1)
-        assert log.held_out(test_fraction=rho, counted_on="log").item == pytest.approx([expected])
+        assert log.held_out(test_fraction=rho, popularity_source="log").item == pytest.approx([expected])
         assert train.held_out(test_fraction=rho).item == pytest.approx([expected])
     with pytest.raises(PropensityError, match=r"1 of 1 propensities .* exceed"):
         Propensity(np.array([1.001 * (1 - rho)]), True, "known", 1).held_out(test_fraction=rho)

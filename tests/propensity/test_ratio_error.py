@@ -121,7 +121,7 @@ def test_the_change_of_the_propensity_equals_a_refit_to_slightly_reweighted_user
     step = 1e-4 * np.random.default_rng(0).normal(size=60)
     # Σ_u z_uj step_u along each axis. The models of the folds lack a twentieth of the users each.
     expected = propensity.error.change(user, item) @ (propensity.error.users.T @ step)
-    change = np.log(propensity.fit.refit(1 + step).at(user, item) / propensity.at(user, item))
+    change = np.log(propensity.fit.refit(1 + step).for_pairs(user, item) / propensity.for_pairs(user, item))
     change = change - change.mean()
     expected = expected - expected.mean()  # P is known up to a factor
     assert np.corrcoef(change, expected)[0, 1] > 0.95
@@ -131,13 +131,13 @@ def test_the_change_of_the_propensity_equals_a_refit_to_slightly_reweighted_user
 def test_axes_of_an_error_are_the_directions_in_which_the_parameters_vary():
     direction = np.array([[3.0, 4.0]])  # two users, of whom the second moves the parameters twice as far back
     for scale in (1.0, 1e-12):
-        error = FitError.of(
+        error = FitError.from_influence(
             scale * np.array([[1.0], [-2.0], [0.0]]) @ direction, lambda user, item: np.eye(2)
         )
         assert repr(error) == "FitError(of a fit to 2 users, 1 axes)"
         change = error.change(np.zeros(2, int), np.zeros(2, int))
         assert error.users @ change.T == pytest.approx(scale * np.array([[3, 4], [-6, -8], [0, 0]]))
-    assert FitError.of(np.zeros((3, 2)), lambda user, item: np.eye(2)).users.shape == (3, 0)
+    assert FitError.from_influence(np.zeros((3, 2)), lambda user, item: np.eye(2)).users.shape == (3, 0)
 
 
 def test_the_change_of_a_clipped_propensity_is_zero_where_it_is_clipped():
@@ -145,7 +145,7 @@ def test_the_change_of_a_clipped_propensity_is_zero_where_it_is_clipped():
     propensity = fit_ratio(split, exposure)
     user = split.test.user
     item = split.test.item
-    values = propensity.at(user, item)
+    values = propensity.for_pairs(user, item)
     clipped_propensity = propensity.clip(floor=float(np.median(values)))
     low = values < np.median(values)
     change = clipped_propensity.error.change(user, item)

@@ -58,7 +58,7 @@ def fit_calibrated(popularity, shown, liked, **options):
 
 
 def look_up(**options):
-    return KnownPropensity(**options).fit(LOG).at(np.array([0, 1]), np.array([0, 1]))
+    return KnownPropensity(**options).fit(LOG).for_pairs(np.array([0, 1]), np.array([0, 1]))
 
 
 def build_exposure(user, item, positive):
@@ -87,7 +87,7 @@ CASES: dict[str, Callable[[], object]] = {
     "for other items, or the same in another order": lambda: (
         KnownPropensity(item=[0.5, 1.0]).fit(LOG).check_ids(OTHER_ITEMS)
     ),
-    "for other users, or": lambda: KnownPropensity(function=KNOWN.at).fit(LOG).check_ids(OTHER_USERS),
+    "for other users, or": lambda: KnownPropensity(function=KNOWN.for_pairs).fit(LOG).check_ids(OTHER_USERS),
     r"shape \(2,\)": lambda: FitError([1.0, 2.0], look_up),
     "1 of 2 entries": lambda: FitError([[np.nan, 1.0]], look_up),
     "table of numbers; got str": lambda: FitError("two", look_up),
@@ -114,7 +114,7 @@ CASES: dict[str, Callable[[], object]] = {
     r"shape \(\) for 2 pairs": lambda: look_up(function=lambda u, i: 0.5),
     r"of 2 values 2 are not \(e.g. 2\)": lambda: look_up(function=lambda u, i: u + 2.0),
     "user must hold codes from 0 to 1": lambda: (
-        KnownPropensity(user=[0.2, 1.0], item=[0.5, 1.0]).fit(LOG).at(np.array([-1]), np.array([0]))
+        KnownPropensity(user=[0.2, 1.0], item=[0.5, 1.0]).fit(LOG).for_pairs(np.array([-1]), np.array([0]))
     ),
     "at least 1e-100, .*; got 4.94066e-324 .in 1 of 2 values.. Raise the smallest": lambda: look_up(
         item=[1.0, 5e-324]
@@ -303,11 +303,13 @@ CASES: dict[str, Callable[[], object]] = {
         ipseval.ImpressionLog.from_frame(FRAME)
     ),
     "the log has no propensities": lambda: check_logged(ipseval.ImpressionLog.from_frame(FRAME)),
-    "1 of 2 impressions are at positions without .*first: 3": lambda: ExaminationCurve.known([1, 0.5]).at(
-        [1, 3]
+    "1 of 2 impressions are at positions without .*first: 3": lambda: ExaminationCurve.from_theta(
+        [1, 0.5]
+    ).for_positions([1, 3]),
+    "without an examination chance .first: 0": lambda: ExaminationCurve.from_theta([1, 0.5]).for_positions(
+        [0, 1]
     ),
-    "without an examination chance .first: 0": lambda: ExaminationCurve.known([1, 0.5]).at([0, 1]),
-    r"theta must be in \(0, 1\]; got 1.5": lambda: ExaminationCurve.known([1, 1.5]),
+    r"theta must be in \(0, 1\]; got 1.5": lambda: ExaminationCurve.from_theta([1, 1.5]),
     "the log has no positions": lambda: ExaminationModel().fit(PLACED),
     "all impressions are at one pos": lambda: ExaminationModel().fit(build_log([(1, 1, 9, 3)])),
     "position 1 has no clicks in 9 impressions": lambda: ExaminationModel().fit(

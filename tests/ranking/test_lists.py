@@ -64,13 +64,15 @@ def test_lists_give_the_same_top_k_metrics_as_all_scores():
         assert metric(label).user_values(listed).tolist() == metric(label).user_values(full).tolist()
 
 
-@pytest.mark.parametrize(("label", "hint"), [("recall@4", r", or pad .*: ranked\.padded\(4\)"), ("auc", "")])
+@pytest.mark.parametrize(
+    ("label", "hint"), [("recall@4", r", or pad .*: ranked\.pad_lists\(4\)"), ("auc", "")]
+)
 def test_metrics_beyond_the_list_are_refused(label, hint):
     ranked = rank_positives(LISTS, SPLIT)
     words = rf"the lists end at rank 3; use a cutoff of at most 3, or pass the scores of all items{hint}\.$"
     with pytest.raises(InputError, match=words):
         metric(label).user_values(ranked)
-    assert metric("recall@4").user_values(ranked.padded(4)).size  # as the hint says
+    assert metric("recall@4").user_values(ranked.pad_lists(4)).size  # as the hint says
 
 
 def without(row: int) -> pd.DataFrame:

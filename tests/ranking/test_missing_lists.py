@@ -125,10 +125,10 @@ def test_short_lists_are_padded_with_misses_and_counted():
 
 def test_padded_ranks_are_misses_at_every_rank_up_to_the_depth():
     ranked = rank_positives(lists(range(8), (2, 3)), SPLIT)
-    deep = ranked.padded(5)
+    deep = ranked.pad_lists(5)
     assert (deep.max_rank, deep.n_above.tolist()) == (5, [5] * 8)
     assert metric("recall@5").user_values(deep).tolist() == [0.0] * 8
-    assert deep.padded(3) is deep
+    assert deep.pad_lists(3) is deep
     assert deep.list_counts(5).tolist() == [0, 0, 8, 0, 0, 0]
     assert deep.list_counts(2).tolist() == [0, 0, 8]
     assert deep.list_counts(0).tolist() == [8]

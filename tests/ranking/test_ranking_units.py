@@ -76,15 +76,15 @@ def test_scores_that_no_kernel_compares_are_refused():
     ("missing", "pool", "is_known"),
     [
         ((), "candidates", True),
-        (("drawn",), "candidates", False),
+        (("drawn_pairs",), "candidates", False),
         (("order",), "candidates", False),
-        (("drawn",), "unobserved", True),
-        (("drawn",), "unobserved+positives", True),
-        (("order", "drawn"), "unobserved", False),
+        (("drawn_pairs",), "unobserved", True),
+        (("drawn_pairs",), "unobserved+positives", True),
+        (("order", "drawn_pairs"), "unobserved", False),
     ],
 )
 def test_positives_are_removed_from_samples_with_a_record_of_draws(missing, pool, is_known):
-    fields = {"order": np.array([0, 1]), "drawn": np.array([[0, 1], [1, 0]])}
+    fields = {"order": np.array([0, 1]), "drawn_pairs": np.array([[0, 1], [1, 0]])}
     for name in missing:
         del fields[name]
     record = Sampling(
@@ -121,11 +121,11 @@ def test_a_record_of_chosen_positives_holds_the_draws_among_them(keep):
         above_estimate=np.array([0.5, 1.5, 2.5]),
         tied_estimate=np.array([0.0, 1.0, 3.0]),
         order=np.array([0, 1, 2]),
-        drawn=pairs,
+        drawn_pairs=pairs,
         drawn_inverse=np.array([1.0, 2.0, 3.0, 4.0, 5.0]),
     )
     subset = record.select(keep)
-    assert (subset.drawn.tolist(), subset.drawn_inverse.tolist()) == ([[0, 1], [1, 0]], [3.0, 4.0])
+    assert (subset.drawn_pairs.tolist(), subset.drawn_inverse.tolist()) == ([[0, 1], [1, 0]], [3.0, 4.0])
     assert (subset.n_candidates.tolist(), subset.above_estimate.tolist()) == ([8, 9], [1.5, 2.5])
     assert (subset.order.tolist(), subset.rank_estimate.tolist()) == ([1, 2], [3.0, 5.0])
     assert (subset.n_sampled, subset.replacement, subset.uniform) == (3, True, False)

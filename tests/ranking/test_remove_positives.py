@@ -72,7 +72,7 @@ def test_remaining_positives_are_ranked_without_the_removed_items(kind, seed):
     models = {"sparse": sp.csr_matrix(scores), "factors": factors, "function": lambda users: scores[users]}
     ranked = rank_positives(models.get(kind, scores), world.split, **options)
     mask = random_mask(rng, ranked)
-    remaining = ranked.without(mask)
+    remaining = ranked.remove_positives(mask)
     assert rows(remaining) == expected(world, scores, ranked, mask, pools)
     n_removed = np.bincount(ranked.user[mask], minlength=world.n_users)
     assert remaining.candidates_by_user.tolist() == (ranked.candidates_by_user - n_removed).tolist()
@@ -95,7 +95,7 @@ def test_removed_items_leave_a_list_and_lower_items_move_up(seed):
     lists = pd.DataFrame(entries, columns=["user", "item", "score"])
     ranked = rank_positives(lists, world.split)
     mask = random_mask(rng, ranked)
-    remaining = ranked.without(mask)
+    remaining = ranked.remove_positives(mask)
     removed_pairs = set(zip(ranked.user[mask].tolist(), ranked.item[mask].tolist(), strict=True))
     entries_left = [entry for entry in entries if entry[:2] not in removed_pairs]
     length = [sum(u == user for u, *_ in entries_left) for user in range(world.n_users)]
@@ -116,7 +116,7 @@ def test_lists_of_unknown_length_are_taken_to_be_full():
     ranked = RankedPositives(
         [0, 0, 1], [1, 2, 1], [0, 3, 1], [0, 0, 0], [9, 9, 9], [0, 1], range(9), max_rank=3
     )
-    remaining = ranked.without(np.array([True, False, False]))
+    remaining = ranked.remove_positives(np.array([True, False, False]))
     assert remaining.n_above.tolist() == [3, 1]
     assert remaining.list_length.tolist() == [2, 3]
 
@@ -143,9 +143,9 @@ def test_removed_positives_count_as_never_drawn(scheme):
     sampler = SampledCandidates(4, rng=3, **scheme)
     ranked = rank_positives(scores, world.split, candidates=sampler)
     mask = rng.random(len(ranked)) < 0.4
-    remaining = ranked.without(mask)
+    remaining = ranked.remove_positives(mask)
     is_selected = ranked.user < 2  # the record follows a selection
-    assert rows(ranked.select(is_selected).without(mask[is_selected])) == rows(
+    assert rows(ranked.select(is_selected).remove_positives(mask[is_selected])) == rows(
         remaining.select(is_selected[~mask])
     )
     check_draws(ranked, np.zeros(len(ranked), dtype=bool), ranked, world, scores, sampler)
@@ -189,10 +189,10 @@ def check_draws(ranked, mask, remaining, world, scores, sampler) -> None:
 
 def test_an_invalid_mask_is_refused():
     ranked = RankedPositives([0, 0], [1, 2], [0, 1], [0, 0], [5, 5], ["a"], list("vwxyz"))
-    assert ranked.without(np.array([False, False])) is ranked
+    assert ranked.remove_positives(np.array([False, False])) is ranked
     for mask in ([0, 1], [True], [[True, False]]):
         with pytest.raises(InputError, match="mask must hold True or False for each of 2 rows"):
-            ranked.without(np.array(mask))
+            ranked.remove_positives(np.array(mask))
 
 
 GOOD = {

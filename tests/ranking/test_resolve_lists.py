@@ -25,7 +25,7 @@ def make_lists(unknown: str = "raise") -> Lists:
 
 def list_counts(ranked) -> list[tuple[str, int, int]]:
     """Return the counts after the first, which is the number of entries that were read."""
-    return [(count.what, count.count, count.of) for count in ranked.counted[1:]]
+    return [(count.label, count.count, count.total) for count in ranked.row_counts[1:]]
 
 
 def collect_problems(lists, **options) -> list[str]:

@@ -27,7 +27,7 @@ def two_users() -> tuple[Split, ImpressionLog]:
 def test_where_all_pairs_are_alike_chances_are_the_share_of_candidates_that_were_rated(monkeypatch):
     monkeypatch.setattr(coat_exposure, "profile_features", lambda train, user, item: np.zeros((user.size, 1)))
     split, log = two_users()
-    found = ByOdds(log).fit(split, np.random.default_rng(0)).at(log.user, log.item)
+    found = ByOdds(log).fit(split, np.random.default_rng(0)).for_pairs(log.user, log.item)
     # Of 16 candidates the first user rated 2. The liked one is a candidate with chance 1/5 of what was rated.
     q = 2 / 16
     assert found[:2] == pytest.approx([q / (1 - 4 * q), q], rel=1e-9)
@@ -41,7 +41,7 @@ def test_pairs_with_the_features_of_rated_ones_have_the_higher_chance(monkeypatc
         coat_exposure, "profile_features", lambda train, user, item: (item < 8).astype(float)[:, None]
     )
     model = ByOdds(ImpressionLog(log.user[:2], log.item[:2], log.user_ids, log.item_ids, [False, False]))
-    near = model.fit(split, np.random.default_rng(0)).at(np.array([0]), np.array([5]))
+    near = model.fit(split, np.random.default_rng(0)).for_pairs(np.array([0]), np.array([5]))
     assert near[0] > 2 / 16
 
 

@@ -46,11 +46,13 @@ def test_the_truth_of_the_incumbent_is_what_its_own_pages_get(case):
 
 def test_places_are_the_propensity_of_a_policy_that_shows_with_certainty(case):
     log = case.log
-    curve = ExaminationCurve.known(dp.theta(np.arange(1, log.position.max() + 1)))
+    curve = ExaminationCurve.from_theta(dp.theta(np.arange(1, log.position.max() + 1)))
     own = dp.own_impressions(log, curve).fit(case.split.train)
     sure = LoggedPropensity(examination=curve).fit(replace(log, propensity=np.ones(len(log))))
     test = case.split.test
-    np.testing.assert_allclose(own.at(test.user, test.item), sure.at(test.user, test.item), rtol=1e-8)
+    np.testing.assert_allclose(
+        own.for_pairs(test.user, test.item), sure.for_pairs(test.user, test.item), rtol=1e-8
+    )
 
 
 def test_every_estimator_has_its_error_and_places_alone_are_repaired_by_places(case, monkeypatch):

@@ -46,9 +46,9 @@ def in_a_world(
     )
     study = world.study(seed, n_per_user=30)
     item = KnownPropensity(item=world.item_propensity).fit(study.biased)
-    rules = {"item": item.held_out(test_fraction=0.3, counted_on="log")}
+    rules = {"item": item.held_out(test_fraction=0.3, popularity_source="log")}
     if selection:
-        rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
+        rules["pair"] = world.propensity.held_out(test_fraction=0.3, popularity_source="log")
     rules |= {f"gamma {g:g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in WRONG_GAMMAS}
     if ratio:
         rules["ratio"] = DensityRatioPropensity(cross_fit=3, rng=0)

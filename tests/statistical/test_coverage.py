@@ -140,7 +140,7 @@ def null_world(rng: np.random.Generator, n_models: int, n_users: int) -> dict[tu
     for number in range(n_models):
         above = rng.integers(0, N_ITEMS, user.size)
         ranks = ranked(user, item, above, n_users=n_users, n_items=N_ITEMS)
-        sample = Sample(ranks, propensity.at(user, item), True)
+        sample = Sample(ranks, propensity.for_pairs(user, item), True)
         for name in ("aoa", "snips", "snips-global", "snips-pooled"):
             sums = resolve_estimator(name).sums(sample, metric("recall@10"))
             found[f"m{number}", "recall@10", name] = Estimate(

@@ -120,7 +120,7 @@ def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
 def test_agreement_is_that_of_the_estimates(three_logs: ProtocolStudy) -> None:
     chosen = "log == 'two' and estimator == 'aoa'"
     by_split = three_logs.frame.query(chosen).set_index(["split", "model"])["estimate"]
-    row = three_logs.between("split", metric="auc").query(chosen)
+    row = three_logs.compare_levels("split", metric="auc").query(chosen)
     expected = order_agreement(dict(by_split["RO_RS"]), dict(by_split["TO_RS"])).to_dict()
     assert row[list(expected)].iloc[0].to_dict() == pytest.approx(expected)
     assert (row["src_low"] <= row["src_high"]).all()
@@ -181,7 +181,9 @@ def test_leave_one_out_says_that_snips_equals_aoa(random_order: ProtocolStudy) -
     assert not np.allclose(one_out["snips-global"], one_out["aoa"])
     text = result.to_markdown()
     assert "RO_LS (shop): there per-user snips equals aoa for every γ" in text
-    notes = result.between("estimator").query("split == 'RO_LS' and estimator_b == 'snips (γ = 0.5)'")["note"]
+    notes = result.compare_levels("estimator").query("split == 'RO_LS' and estimator_b == 'snips (γ = 0.5)'")[
+        "note"
+    ]
     assert notes.str.contains("snips is identical to aoa here").all()
 
 
@@ -274,7 +276,7 @@ def test_the_heat_map_shows_the_matrix_symmetric_with_full_agreement_on_the_diag
         assert list(square.index) == list(square.columns) == ["one", "two", "three"]
         assert (np.diag(square) == diagonal).all()
         assert np.array_equal(square, square.T)
-    pair = three_logs.between("log", metric="auc").query("log_a == 'one' and log_b == 'two'")
+    pair = three_logs.compare_levels("log", metric="auc").query("log_a == 'one' and log_b == 'two'")
     expected = three_logs.matrix("log", "src", metric="auc")
     assert expected.loc["one", "two"] == pytest.approx(pair["src"].mean())
     axes = three_logs.plot("log", "src", metric="auc")
@@ -286,7 +288,7 @@ def test_the_heat_map_shows_the_matrix_symmetric_with_full_agreement_on_the_diag
 
 
 def test_table_averages_over_logs(three_logs) -> None:
-    agreements = three_logs.between("split", metric="auc")
+    agreements = three_logs.compare_levels("split", metric="auc")
     for row in three_logs.table("split", metric="auc").itertuples():
         rows = agreements[agreements["estimator"] == row.estimator]
         assert row.src == pytest.approx(rows["src"].mean())
@@ -350,7 +352,7 @@ def test_bad_calls_say_what_was_expected(name: str, tmp_path: Path) -> None:
 
 def test_study_prints_the_effect_of_each_choice(random_order: ProtocolStudy) -> None:
     result = random_order
-    printed, between = repr(result), result.between("split")
+    printed, between = repr(result), result.compare_levels("split")
     assert len(result.comparisons("split", metric="auc")) == 3  # one for each estimator
     assert printed.startswith("3 recommenders · 1 log · ")
     n_changed, n_clear = int((between["ipc"] > 0).sum()), int((between["n_beyond"] > 0).sum())

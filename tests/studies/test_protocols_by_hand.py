@@ -83,7 +83,7 @@ def compute_intervals(*numbers: int) -> dict[str, tuple[float, float]]:
 
 
 def test_every_comparison_has_agreement_and_swaps(protocol_study: ProtocolStudy) -> None:
-    between = protocol_study.between("split")
+    between = protocol_study.compare_levels("split")
     names = ["or@1", "src", "ipc", "tau_b"]
     measures = [column for name in names for column in (name, f"{name}_low", f"{name}_high")]
     where = ["split_a", "split_b", "k_core", "candidates", "estimator", "log", "metric"]
@@ -114,20 +114,20 @@ def test_every_comparison_has_agreement_and_swaps(protocol_study: ProtocolStudy)
 
 
 def test_reference_is_the_first_level_of_every_comparison(protocol_study: ProtocolStudy) -> None:
-    turned = protocol_study.between("split", reference="TO_RS")
+    turned = protocol_study.compare_levels("split", reference="TO_RS")
     assert set(turned["split_a"]) == {"TO_RS"}
     assert set(turned["split_b"]) == {"RO_RS"}
     assert turned["swaps"].tolist() == ["y > x becomes x > y", "", "", "", "", ""]
     pd.testing.assert_frame_equal(
-        protocol_study.between("split", reference="RO_RS"), protocol_study.between("split")
+        protocol_study.compare_levels("split", reference="RO_RS"), protocol_study.compare_levels("split")
     )
     levels = protocol_study.levels("estimator")
     assert levels == ["aoa", "snips (γ = 0.5)", "ips (γ = 0.5)"]
     for level, (first_index, second_index) in zip(levels, ((1, 2), (0, 2), (0, 1)), strict=True):
-        rows = protocol_study.between("estimator", reference=level)
+        rows = protocol_study.compare_levels("estimator", reference=level)
         assert set(rows["estimator_a"]) == {level}
         assert set(rows["estimator_b"]) == {levels[first_index], levels[second_index]}
-    assert protocol_study.between("split", metric="auc").equals(protocol_study.between("split"))
+    assert protocol_study.compare_levels("split", metric="auc").equals(protocol_study.compare_levels("split"))
     for bad in ({"metric": "rr"}, {"reference": "GT"}):
         with pytest.raises(UnknownNameError):
             protocol_study.comparisons("split", **bad)
@@ -248,7 +248,7 @@ def test_a_report_has_every_number_in_words_and_tables(protocol_study: ProtocolS
     assert written == ["report.md", "estimates.csv", *(f"agreement_{factor}.csv" for factor in factors)]
     for factor in factors:
         stored = pd.read_csv(tmp_path / f"agreement_{factor}.csv")
-        assert len(stored) == len(protocol_study.between(factor))
+        assert len(stored) == len(protocol_study.compare_levels(factor))
 
 
 def test_a_table_leaves_out_a_split_that_is_the_only_one() -> None:
@@ -271,7 +271,7 @@ def test_study_with_one_setting_has_no_comparisons() -> None:
     alone = ProtocolStudy(pd.DataFrame(columns=COLUMNS), (RESULTS[0],), ("x", "y", "z"))
     assert alone.verdict == ""
     assert "There is one setting, so there is nothing to compare." in repr(alone)
-    assert alone.between("split").empty
+    assert alone.compare_levels("split").empty
 
 
 def make_repeated_result(repeats: list[list[float]]) -> ProtocolResult:

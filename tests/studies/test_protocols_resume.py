@@ -284,7 +284,7 @@ def test_stored_ranks_equal_the_written_ranks(pool: str, tmp_path: Path) -> None
     back, _ = store.read("key", split)
     assert (len(ranked) < len(split.test)) == (pool == "given")
     mask = np.arange(len(ranked)) % 2 == 0  # what was drawn is read again for candidates that are left
-    for written, stored in ((ranked, back), (ranked.without(mask), back.without(mask))):
+    for written, stored in ((ranked, back), (ranked.remove_positives(mask), back.remove_positives(mask))):
         for name in ("user", "item", "n_above", "n_tied", "n_candidates", "candidates_by_user"):
             assert np.array_equal(getattr(written, name), getattr(stored, name)), name
         assert written.n_not_candidates == stored.n_not_candidates

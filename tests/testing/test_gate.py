@@ -48,7 +48,7 @@ WORDS = [
 @pytest.mark.parametrize(("new", "outcome", "code", "line"), WORDS)
 def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
     decision = gate(*pair(values(0.5), new))
-    assert (decision.outcome, decision.exit_code, decision.passed) == (outcome, code, code == 0)
+    assert (decision.outcome, decision.exit_code, decision.has_passed) == (outcome, code, code == 0)
     assert decision.verdict.startswith(line)
     text = str(decision)
     assert text.splitlines()[-1].startswith(line[:60])
@@ -107,7 +107,7 @@ def test_no_user_differs_is_bounded_by_the_number_of_users():
 def test_no_difference_and_a_margin_of_0_have_an_outcome_and_an_exit_code_of_their_own():
     recalls = values(0.5)
     decision = gate(*pair(recalls, recalls), margin=0)
-    assert (decision.outcome, decision.exit_code, decision.passed) == ("no difference", 5, False)
+    assert (decision.outcome, decision.exit_code, decision.has_passed) == ("no difference", 5, False)
     assert decision.verdict == (
         "no difference by recall@5 (aoa), and a margin of 0 excludes every loss; a loss below 0.016 could not have "
         "been seen"

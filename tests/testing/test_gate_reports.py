@@ -184,7 +184,8 @@ def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_no
     )
     rejected = Preflight({"a": gates["a"]})
     assert [
-        decision.passed for decision in (result, rejected, replace(rejected, untried="b was not tried"))
+        decision.has_passed
+        for decision in (result, rejected, replace(rejected, skip_reason="b was not tried"))
     ] == [
         False,
         True,

@@ -77,7 +77,7 @@ def test_the_most_serious_decision_gives_the_exit_code():
         == 4
     )
     failed = gate_metrics(WORSE, OLD, rules=rules)
-    assert (failed.exit_code, failed.passed) == (1, False)
+    assert (failed.exit_code, failed.has_passed) == (1, False)
     assert failed.verdict == (
         "0 of 2 requirements met; WORSE by recall@5 (aoa); BELOW the limit of 0.9 by rr (aoa)"
     )
@@ -87,7 +87,7 @@ def test_the_most_serious_decision_gives_the_exit_code():
     both = gate_metrics(equal, OLD, rules={"recall@5": {"margin": 0}, "rr": {"at_least": 0.41}})
     assert [decision.exit_code for decision in both.decisions] == [5, 4]
     assert both.exit_code == 5
-    assert gate_metrics(equal, OLD, at_least={"rr": 0.3}).passed
+    assert gate_metrics(equal, OLD, at_least={"rr": 0.3}).has_passed
 
 
 REPORT = """\

@@ -288,10 +288,10 @@ def test_preflight_tries_candidates_that_the_gate_must_reject(tmp_path, capsys):
     shuffled = result.gates["shuffled"]
     assert shuffled.new == pytest.approx(5 / 36, abs=4 * 0.25 / np.sqrt(shuffled.n_users))
     assert shuffled.old == pytest.approx(evaluation.estimate("als", "recall@5", "aoa").value, rel=1e-12)
-    assert preflight(evaluation, weeks=1, rng=0).passed
+    assert preflight(evaluation, weeks=1, rng=0).has_passed
     alone = evaluate({"als": TRUTH}, SPLIT, metrics=["recall@5"], estimators=["aoa"])
     untried = preflight(alone, weeks=1, rng=0)
-    assert (untried.passed, untried.exit_code) == (False, 4)
+    assert (untried.has_passed, untried.exit_code) == (False, 4)
     assert untried.verdict.endswith("popularity was not tried: evaluate it together with als")
     turned = {"als": popularity(SPLIT.train), "popularity": add_noise(TRUTH, 1)}
     higher = preflight(evaluate(turned, SPLIT, metrics=["recall@5"], estimators=["aoa"]), weeks=1, rng=0)
@@ -312,14 +312,14 @@ def test_preflight_uses_the_only_recommender_other_than_popularity_or_the_named_
     )
     evaluation = evaluate(scores, SPLIT, metrics=["recall@5"], **options)
     result = preflight(evaluation, rng=0)
-    assert (list(result.gates), result.untried) == (["shuffled", "truncated", "popularity"], "")
+    assert (list(result.gates), result.skip_reason) == (["shuffled", "truncated", "popularity"], "")
     assert {decision.incumbent for decision in result.gates.values()} == {"z"}
     popularity_result = preflight(evaluation, incumbent="popularity", rng=0)
-    assert (list(popularity_result.gates), popularity_result.untried) == (["shuffled", "truncated"], "")
+    assert (list(popularity_result.gates), popularity_result.skip_reason) == (["shuffled", "truncated"], "")
     two = evaluate({"a": TRUTH, "b": add_noise(TRUTH, 1)}, SPLIT, metrics=["recall@5"], **options)
     named = preflight(two, incumbent="b", rng=0)
     assert {decision.incumbent for decision in named.gates.values()} == {"b"}
-    assert named.untried == "popularity was not tried: evaluate it together with b"
+    assert named.skip_reason == "popularity was not tried: evaluate it together with b"
     with pytest.raises(InputError, match="there is no recommender 'c'; the evaluation has a, b"):
         preflight(two, incumbent="c")
 

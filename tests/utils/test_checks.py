@@ -177,7 +177,7 @@ def test_a_mask_has_a_truth_value_for_each_row():
 def test_counts_are_finite_and_from_0_to_2_to_the_53():
     assert checks.check_counts("n", [0, 2**53]).tolist() == [0, 2**53]
     assert checks.check_counts("n", pd.Series([2, 1], list("ab"))).tolist() == [2, 1]
-    assert checks.check_counts("n", pd.Series([2, 1], list("ba")), ordered=False).tolist() == [2, 1]
+    assert checks.check_counts("n", pd.Series([2, 1], list("ba")), is_by_position=False).tolist() == [2, 1]
     assert refused(lambda: checks.check_counts("n", [1, -1, math.nan, math.inf, 2**53 + 2])) == (
         "n must be finite counts >= 0 and at most 2^53; 4 of 5 are not (first at position 1: -1.0)."
     )

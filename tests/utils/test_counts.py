@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from tests.inside.utils import Count, added, counts_frame, drop_zero_counts
+from tests.inside.utils import Count, counts_frame, drop_zero_counts, merge_counts
 
 
 def test_counts_of_one_thing_are_added_and_others_stand_beside_them():
     one = (Count("rows left out", 3, 10, "log"), Count("users", 2))
     other = (Count("users", 5, 9), Count("rows left out", 4, 30, "log"), Count("rows left out", 1))
-    assert added(one, other) == (
+    assert merge_counts(one, other) == (
         Count("rows left out", 7, 40, "log"),
         Count("users", 7),
         Count("rows left out", 1),
@@ -18,7 +18,7 @@ def test_counts_of_one_thing_are_added_and_others_stand_beside_them():
 
 
 def test_counts_are_one_row_each_without_a_whole_where_there_is_none():
-    given = (Count("users", 2), Count("rows", 0, 9), Count("rows", 3, 9).about("als"))
+    given = (Count("users", 2), Count("rows", 0, 9), Count("rows", 3, 9).with_subject("als"))
     assert drop_zero_counts(*given) == (given[0], Count("rows", 3, 9, "als"))
     frame = counts_frame(given)
     expected = {

@@ -43,7 +43,7 @@ def test_members_are_found_by_name_and_alias_and_loaded_once(monkeypatch):
     assert [known.find(name) for name in ("One", "UNO", "two-words", "text")] == [1, 1, 2, "plain"]
     assert known.find("later").__name__ == known["later"].__name__ == "OrderedDict"
     assert checked == ["later"]
-    assert (known.what, known.group) == ("thing", GROUP)
+    assert (known.kind, known.group) == ("thing", GROUP)
 
 
 def test_a_name_that_is_taken_is_refused_but_for_the_same_class_anew(monkeypatch):
@@ -65,14 +65,14 @@ def test_a_name_that_is_taken_is_refused_but_for_the_same_class_anew(monkeypatch
 def test_other_packages_offer_members_that_are_loaded_when_they_are_asked_for(monkeypatch):
     offering(monkeypatch, ("deque", "collections:deque"), ("one", "collections:Counter"))
     known = things()
-    assert list(known.offered()) == ["deque"]
+    assert list(known.list_offers()) == ["deque"]
     assert [known.offers(name) for name in ("one", "deque", "Deque", "uno")] == [True, True, False, False]
     assert "deque" not in known
     assert known.find("De_que").__name__ == "deque"
     assert "deque" in known
-    assert known.offered() == {}
+    assert known.list_offers() == {}
     offering(monkeypatch, ("deque", "collections:deque"), group="others")
-    assert things().offered() == {}
+    assert things().list_offers() == {}
 
 
 def test_what_a_package_offers_and_cannot_give_is_named(monkeypatch):

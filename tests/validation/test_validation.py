@@ -201,14 +201,14 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
     fitted = resolve_propensity("test", rule, split, exposure, {}, fold)
     assert [set(calibration.exposure.user % 2) for calibration in seen] == [{1}, {0}]
     assert [set(calibration.held_out.user % 2) for calibration in seen] == [{1}, {0}]
-    values = fitted.at(split.test.user, split.test.item)
+    values = fitted.for_pairs(split.test.user, split.test.item)
     # The first call had odd users to calibrate on and weights the even ones with P = 1/2; the second P = 1/4.
     expected = np.where(split.test.user % 2 == 0, 0.5, 0.25)
     assert np.array_equal(values, expected)
     assert "_cache" not in repr(seen[0])
     seen.clear()
     fitted = resolve_propensity("test", calibrate_pairs, split, exposure, {}, fold)
-    assert np.array_equal(fitted.at(split.test.user, split.test.item), expected)
+    assert np.array_equal(fitted.for_pairs(split.test.user, split.test.item), expected)
 
 
 def test_a_factor_that_differs_between_folds_does_not_matter(study):

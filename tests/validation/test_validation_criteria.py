@@ -159,7 +159,7 @@ def test_probability_of_the_log_gives_a_warning_and_its_held_out_form_does_not()
     world = World(n_users=200, n_items=60, mean_relevant=16, max_propensity=0.9, rng=0)
     study = world.study(1, n_per_user=20)
     known = KnownPropensity(item=world.item_propensity).fit(study.biased)
-    converted = known.held_out(test_fraction=0.2, counted_on="log")
+    converted = known.held_out(test_fraction=0.2, popularity_source="log")
     models = {"popularity": baselines.popularity, "knn": baselines.item_knn}
 
     options = {"metrics": ["atop"], "estimators": ["snips-pooled"], "n_resamples": 0, "rng": 0}
@@ -186,7 +186,7 @@ def test_density_ratio_without_a_seed_uses_the_generator_of_the_validation():
 def test_gamma_is_calibrated_on_training_counts_or_against_held_out_positives():
     study = World(n_users=200, n_items=60, mean_relevant=16, max_propensity=0.9, rng=0).study(1)
     split, rules = split_random(study.positives().biased, rng=3), default_propensities(study)
-    exposure = RandomExposure.from_ratings(study.random, threshold=4).without(split.train)
+    exposure = RandomExposure.from_ratings(study.random, threshold=4).exclude(split.train)
     calibration = Calibration(split.train, split.test, exposure, {})
     counts = (split.train.popularity, exposure.n_exposed, exposure.n_positive)
     held_out = {"gamma calibrated": None, "gamma calibrated, held-out": split.test.popularity}

@@ -58,7 +58,7 @@ def with_true_weights(seed: int, *, n_users: int = 1500, n_resamples: int = 200)
     return validate(
         MODELS,
         expose_users(study, most_active(study)),
-        propensities={"true": known.held_out(test_fraction=0.3, counted_on="log")},
+        propensities={"true": known.held_out(test_fraction=0.3, popularity_source="log")},
         metrics=["recall@10", "mean_dcg"],
         estimators=["snips-global", "snips-pooled"],
         test_fraction=0.3,
@@ -286,11 +286,11 @@ def validate_in_world(selection, n_resamples=200, gammas=(-0.5, 0.5, 1), n_users
     )
     study = world.study(6, n_per_user=60)
     known = KnownPropensity(item=world.item_propensity).fit(study.biased)
-    rules = {"item": known.held_out(test_fraction=0.3, counted_on="log")}
+    rules = {"item": known.held_out(test_fraction=0.3, popularity_source="log")}
     rules |= {f"gamma {g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in gammas}
     if selection:
         rules["ratio"] = DensityRatioPropensity(cross_fit=3, rng=0)
-        rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
+        rules["pair"] = world.propensity.held_out(test_fraction=0.3, popularity_source="log")
     return validate(
         MODELS,
         study,

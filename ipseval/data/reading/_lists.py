@@ -154,7 +154,7 @@ class Lists:
 
         Its columns are subject, what, count and of. Ranking the lists adds counts to `Evaluation.data`.
         """
-        return counts_frame(count.about("lists") for count in self.counted)
+        return counts_frame(count.with_subject("lists") for count in self.counted)
 
     def _get_column_names(self) -> dict[str, str | None]:
         """Return the name of the column of each role; None if the caller has not named it."""
@@ -298,6 +298,19 @@ def read_lists(
     See Also
     --------
     Lists : Lists from frames, mappings and arrays.
+
+    Examples
+    --------
+    Lists of two users, the best item first, in a file with a header:
+
+    >>> import pathlib, tempfile
+    >>> import pandas as pd
+    >>> columns = {"user": ["anna", "anna", "ben"], "item": ["c", "a", "a"], "rank": [1, 2, 1]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "lists.csv")
+    ...     pd.DataFrame(columns).to_csv(path, index=False)
+    ...     read_lists(path)
+    Lists(3 entries of 2 users, by rank)
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"read_lists takes a path; got {type(path).__name__}. Pass it to Lists instead.")

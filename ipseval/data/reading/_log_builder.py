@@ -377,7 +377,7 @@ class LogBuilder:
     def _select_columns(self) -> Columns:
         """Return the columns of the rows that are kept; add a problem if no row is kept."""
         if not self.audit.problems and not self.keep.any():
-            reasons = "; ".join(f"{count.count:,} {count.what}" for count in self.audit.counts[1:])
+            reasons = "; ".join(f"{count.count:,} {count.label}" for count in self.audit.counts[1:])
             self.audit.add_problem(f"no row is left: {reasons}", "Leave out fewer rows")
         columns: Columns = {}
         for role, column in self.values.items():
@@ -453,7 +453,7 @@ class LogBuilder:
             **columns,
             n_duplicates_dropped=n_dropped,
             repeats=duplicates == "keep",
-            counted=tuple(self.audit.counts),
+            row_counts=tuple(self.audit.counts),
         )
 
     def _count_low_values(self, values: AnyArray) -> None:
@@ -483,7 +483,7 @@ class LogBuilder:
                 column_name = self.column_names[problem.role]
                 self.audit.problems[position] = _suggest_ignore(problem, column_name)
         self.raise_problems()
-        return ImpressionLog(**columns, counted=tuple(self.audit.counts))
+        return ImpressionLog(**columns, row_counts=tuple(self.audit.counts))
 
 
 def _suggest_ignore(problem: Problem, column: str) -> Problem:

@@ -206,7 +206,7 @@ def read(
         return builder.build_impressions(duplicates, gaps, unshown_clicks)
     log = builder.build_interactions(duplicates)
     if sparse_counts:
-        return replace(log, counted=(*log.counted, *sparse_counts))
+        return replace(log, row_counts=(*log.row_counts, *sparse_counts))
     return log
 
 

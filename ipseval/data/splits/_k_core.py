@@ -67,7 +67,7 @@ def k_core(log: LogLike, k: int = 5) -> Interactions:
     new_user_codes = np.cumsum(keeps_user) - 1
     new_item_codes = np.cumsum(keeps_item) - 1
     return core._replace_unchecked(
-        counted=interactions.counted + counts,
+        row_counts=interactions.row_counts + counts,
         user=new_user_codes[core.user],
         item=new_item_codes[core.item],
         user_ids=interactions.user_ids[keeps_user],

@@ -104,7 +104,7 @@ def _read_matrix(
         items=table.items,
         duplicates=duplicates,
     )
-    return replace(log, counted=(*log.counted, *table.counts))
+    return replace(log, row_counts=(*log.row_counts, *table.counts))
 
 
 def _check_matrix_shapes(parts: Mapping[str, PartLike]) -> None:

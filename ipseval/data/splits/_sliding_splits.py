@@ -32,7 +32,7 @@ class SlidingSplits(Sequence[Split]):
     Window w trains on [begin_w, t_w − validation − purge) and tests on [t_w, t_w + test). A window without
     training or test rows has no split; `frame` lists it as not used.
 
-    Attributes
+    Parameters
     ----------
     log : Interactions
         The log.

@@ -52,7 +52,7 @@ def check_split(split: object) -> None:
 class Split(Universe):
     """Store training and test interactions (and optional validation) over the same ids.
 
-    Attributes
+    Parameters
     ----------
     train, test, validation : Interactions
         Propensities are fitted to `train` only; `test` holds the positives that are ranked, as distinct
@@ -84,6 +84,18 @@ class Split(Universe):
     --------
     Split.from_frames : Use a split that was made elsewhere.
     ipseval.split_random, ipseval.split_global_time : Split a log.
+
+    Examples
+    --------
+    >>> from ipseval import Interactions
+    >>> ids = {"user_ids": ["anna", "ben"], "item_ids": ["a", "b", "c"]}
+    >>> train = Interactions(user=[0, 0, 1], item=[0, 1, 1], **ids)
+    >>> test = Interactions(user=[0, 1], item=[2, 0], **ids)
+    >>> split = Split(train, test, description="last item of each user")
+    >>> split
+    Split(3 train, 2 test; 2 users, 3 items; 1 cold item; last item of each user)
+    >>> split.n_cold_items
+    1
     """
 
     train: Interactions
@@ -166,7 +178,8 @@ class Split(Universe):
             descriptions.append(format_count(self.n_cold_items, "cold item"))
         if self.leakage is not None and self.leakage.n_leaking:
             descriptions.append(self.leakage.text)
-        descriptions.append(self.description)
+        if self.description:
+            descriptions.append(self.description)
         return f"Split({'; '.join(descriptions)})"
 
     @property
@@ -202,7 +215,7 @@ class Split(Universe):
         return Leakage.from_parts(self.train, self.test)
 
     @cached_property
-    def excluded(self) -> Interactions:
+    def excluded_pairs(self) -> Interactions:
         """Pairs that are not candidates: the distinct training pairs, or none with `seen="include"`."""
         train = self.train.distinct
         if self.seen == "exclude":
@@ -230,21 +243,21 @@ class Split(Universe):
 
         Its columns are subject, what, count and of.
         """
-        return counts_frame(self.counted)
+        return counts_frame(self.row_counts)
 
     @cached_property
-    def counted(self) -> tuple[Count, ...]:
+    def row_counts(self) -> tuple[Count, ...]:
         """Counts of rows that were read, left out and held out, as a tuple of Count."""
-        return (*self._read_counts(), *(count.about("split") for count in self._split_counts()))
+        return (*self._read_counts(), *(count.with_subject("split") for count in self._split_counts()))
 
     def _read_counts(self) -> list[Count]:
         """Return the counts of reading: of the log, or of each part if the parts were read separately."""
         # The parts of one log have the identical tuple of counts. Equal tuples do not mean one log.
-        has_one_log = all(part.counted is self.train.counted for part in self._parts.values())
+        has_one_log = all(part.row_counts is self.train.row_counts for part in self._parts.values())
         logs = {"log": self.train} if has_one_log else self._parts_in_report_order()
         counts: list[Count] = []
         for name, log in logs.items():
-            counts.extend(count.about(name) for count in log.counted)
+            counts.extend(count.with_subject(name) for count in log.row_counts)
         return counts
 
     def _parts_in_report_order(self) -> dict[str, Interactions]:
@@ -287,10 +300,12 @@ class Split(Universe):
         )
         return counts
 
-    def check_seen_excluded(self, what: str) -> None:
+    def check_seen_excluded(self, computation: str) -> None:
         """Raise `InputError` if training items compete; `what` names the computation that excludes them."""
         if self.seen != "exclude":
-            raise InputError(f"{what} leaves training items out; pass a split made with seen='exclude'.")
+            raise InputError(
+                f"{computation} leaves training items out; pass a split made with seen='exclude'."
+            )
 
     @classmethod
     def from_frames(
@@ -394,7 +409,7 @@ class Split(Universe):
 def _make_empty(log: Interactions) -> Interactions:
     """Return no interactions, over the ids of a log."""
     no_rows = np.zeros(len(log), dtype=bool)
-    return log.select(no_rows)._replace_unchecked(counted=())
+    return log.select(no_rows)._replace_unchecked(row_counts=())
 
 
 def _recode_logs(

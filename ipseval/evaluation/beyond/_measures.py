@@ -306,7 +306,7 @@ LABEL = re.compile(r"\s*([a-z_]+)@(\d+)\s*")
 class Measure:
     """A measure of recommendation lists at a cutoff.
 
-    Attributes
+    Parameters
     ----------
     name : str
         One of the names in `MEASURES`.

@@ -42,7 +42,7 @@ class BeyondAccuracy(Result):
 
     The measures describe the lists. No propensity enters, and they say nothing about relevance.
 
-    Attributes
+    Parameters
     ----------
     measures : tuple of Measure
         The measures, in the order of the tables.
@@ -193,6 +193,7 @@ def beyond_accuracy(
     Returns
     -------
     BeyondAccuracy
+        `frame` has one row per model and measure, with estimate, std_error, ci_low, ci_high and n_users.
 
     Raises
     ------
@@ -207,6 +208,21 @@ def beyond_accuracy(
     -----
     Coverage, gini and entropy have jackknife errors, and a bootstrap resamples the terms of the jackknife: a
     resample of users repeats lists, so the measure of the resample itself would be biased.
+
+    Examples
+    --------
+    Both users get the item "c", one of three, at the top of their list:
+
+    >>> import numpy as np
+    >>> from ipseval import Interactions, Split
+    >>> ids = {"user_ids": ["anna", "ben"], "item_ids": ["a", "b", "c"]}
+    >>> train = Interactions(user=[0, 0, 1], item=[0, 1, 1], **ids)
+    >>> test = Interactions(user=[0, 1], item=[2, 0], **ids)
+    >>> scores = np.array([[0.1, 0.2, 0.9], [0.5, 0.1, 0.7]])
+    >>> lists = beyond_accuracy({"model": scores}, Split(train, test), measures=["coverage@1"], rng=0)
+    >>> lists.frame[["model", "measure", "estimate"]].round(3)
+       model     measure  estimate
+    0  model  coverage@1     0.333
     """
     measure_objects = []
     for label in as_list(measures, "measures"):

@@ -31,7 +31,7 @@ NAMED_SHARE = 0.5  # the groups that a sentence names make up at least this shar
 class Decomposition(Result):
     """The difference between a weighted and an unweighted estimate, attributed exactly to groups.
 
-    Attributes
+    Parameters
     ----------
     by : str
         Name of the grouping.

@@ -28,7 +28,7 @@ MAX_GROUPS = 200
 class TrainingCounts:
     """Training interactions of each item (n*) and of each user, from which groups by count are built.
 
-    Attributes
+    Parameters
     ----------
     popularity : (n_items,) int array
         Training interactions of each item.
@@ -78,7 +78,7 @@ class TrainingCounts:
 class Groups:
     """A partition of the users or of the items into named groups.
 
-    Attributes
+    Parameters
     ----------
     axis : {"user", "item"}
         Whether users or items are grouped.

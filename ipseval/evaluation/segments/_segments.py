@@ -126,7 +126,7 @@ class Segments(Result):
 
     The intervals of a recommender, metric and estimator hold for all its groups at once.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Name of the grouping.

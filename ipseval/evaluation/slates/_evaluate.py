@@ -76,6 +76,7 @@ def evaluate_slates(
     Returns
     -------
     Evaluation
+        `frame` has one row per recommender, metric and estimator. Its users are the users of the slates.
 
     Raises
     ------
@@ -176,7 +177,7 @@ def _rank_slate_model(
         return rank_slates(extract_columns(slates_argument, [model])[model], slates, name=name)
     if _is_frame(model):
         scores, is_scored, counts = _align_scores(model, slates, unscored, name)
-        return replace(rank_slates(scores, slates, listed=is_scored, name=name), counted=counts)
+        return replace(rank_slates(scores, slates, listed=is_scored, name=name), row_counts=counts)
     return rank_slates(model, slates, name=name)
 
 

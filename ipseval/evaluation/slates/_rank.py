@@ -74,7 +74,7 @@ def rank_slates(
     if not is_scored.all():
         truncation = {"max_rank": longest, "list_length": list_length}
     rows = slates.positive_rows
-    return RankedPositives.trusted(
+    return RankedPositives.from_validated(
         user=slates.query[rows],
         item=slates.item[rows],
         n_above=n_above[rows],
@@ -133,9 +133,9 @@ def expand_to_queries(propensity: Propensity, slates: Slates) -> Propensity:
         user_ids = slates.user_ids
     propensity.check_ids(_SlateIds(slates.item_ids, user_ids))
     unclipped = None
-    if propensity.unclipped is not None:
-        unclipped = expand_to_queries(propensity.unclipped, slates)
-    values = propensity.at(users, slates.item[rows])
+    if propensity.unclipped_propensity is not None:
+        unclipped = expand_to_queries(propensity.unclipped_propensity, slates)
+    values = propensity.for_pairs(users, slates.item[rows])
     return slates.of_positives(values, propensity.is_probability, propensity.model, unclipped)
 
 
@@ -160,13 +160,13 @@ def _reorder_items(propensity: Propensity, codes: AnyArray, item_ids: AnyArray) 
     if propensity.popularity is not None:
         popularity = np.append(propensity.popularity, 0.0)[codes]
     unclipped = None
-    if propensity.unclipped is not None:
-        unclipped = _reorder_items(propensity.unclipped, codes, item_ids)
+    if propensity.unclipped_propensity is not None:
+        unclipped = _reorder_items(propensity.unclipped_propensity, codes, item_ids)
     return replace(
         propensity,
         item=np.append(propensity.item, np.nan)[codes],
         n_items=item_ids.size,
         popularity=popularity,
         item_ids=item_ids,
-        unclipped=unclipped,
+        unclipped_propensity=unclipped,
     )

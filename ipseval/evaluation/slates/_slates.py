@@ -30,7 +30,7 @@ ARRAYS = ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids",
 class Slates:
     """Queries with the items listed for each: one row for each listed item.
 
-    Attributes
+    Parameters
     ----------
     query, item : (n,) int arrays
         Codes: `query_ids[query]` and `item_ids[item]` are the ids of the caller's data. An item occurs once
@@ -235,7 +235,7 @@ class Slates:
             user_ids=log.user_ids,
             position=log.position,
             propensity=log.propensity,
-            counted=log.counted,
+            counted=log.row_counts,
         )
 
     def __len__(self) -> int:
@@ -278,7 +278,7 @@ class Slates:
                 Count("queries with positives only", int((n_positives == self.size).sum()), n_queries),
             ),
         )
-        return (*self.counted, *(count.about("slates") for count in counts))
+        return (*self.counted, *(count.with_subject("slates") for count in counts))
 
     @cached_property
     def positive_rows(self) -> IntArray:
@@ -385,7 +385,7 @@ class Slates:
             pair_key=self.query[rows] * np.int64(n_items) + self.item[rows],
             item_ids=self.item_ids,
             user_ids=self.query_ids,
-            unclipped=unclipped,
+            unclipped_propensity=unclipped,
         )
 
 

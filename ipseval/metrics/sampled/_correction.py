@@ -37,7 +37,7 @@ KNOT_SPACING = 0.01
 class SampledEstimate:
     """The estimate of a full-ranking metric from sampled ranks, as `correct_sampled` returns it.
 
-    Attributes
+    Parameters
     ----------
     estimate : float
         The average of the corrected contributions.
@@ -62,7 +62,7 @@ class SampledEstimate:
     standard_error: float
     contributions: FloatArray
     values: FloatArray | None
-    uncorrected: float
+    uncorrected_estimate: float
     label: str
     method: str
     n_positives: int
@@ -77,7 +77,7 @@ class SampledEstimate:
     def __repr__(self) -> str:
         return (
             f"SampledEstimate({self.label}: {self.estimate:.4f} ± {self.standard_error:.4f} by {self.method}"
-            f", {self.uncorrected:.4f} uncorrected; {self.n_positives:,} positives of {self.n_users:,} users"
+            f", {self.uncorrected_estimate:.4f} uncorrected; {self.n_positives:,} positives of {self.n_users:,} users"
             f", {self.n_sampled:,} sampled candidates)"
         )
 
@@ -343,7 +343,7 @@ def correct_sampled(
         standard_error=_compute_standard_error(data, correction),
         contributions=correction.contributions,
         values=correction.values,
-        uncorrected=float(data.share @ uncorrected_values),
+        uncorrected_estimate=float(data.share @ uncorrected_values),
         label=target.label,
         method=method,
         n_positives=correction.contributions.size,

@@ -83,7 +83,7 @@ def solve_on_grid(
     with thread_limit:
         if method == "bv":
             return _solve_bias_variance(grid, target, variance_weight)
-        return _solve_least_squares(grid, target, constrained=method == "cls")
+        return _solve_least_squares(grid, target, is_constrained=method == "cls")
 
 
 def check_prior(prior: npt.ArrayLike, n: int) -> FloatArray:
@@ -146,7 +146,7 @@ def _accumulate_normal_equations(grid: RankGrid, target: Metric) -> tuple[FloatA
     return gram, marginal, moment
 
 
-def _solve_least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -> tuple[FloatArray, float]:
+def _solve_least_squares(grid: RankGrid, target: Metric, *, is_constrained: bool) -> tuple[FloatArray, float]:
     """Return the least-squares M̂ and the condition number of D^½A."""
     design, response = _reduce_to_triangle(grid, target)
     singular_values = svdvals(design)
@@ -154,7 +154,7 @@ def _solve_least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -
     if singular_values.size == design.shape[1]:  # else there are fewer ranks than sampled ranks
         smallest = singular_values[-1]
     condition = float(singular_values[0] / max(smallest, np.finfo(float).tiny))
-    if constrained:
+    if is_constrained:
         return _solve_nonincreasing(design, response, grid), condition
     if condition > MAX_CONDITION:
         raise InputError(

@@ -130,15 +130,15 @@ def _binomial_law(p: FloatArray, m: int) -> FloatArray:
     return np.asarray(np.exp(log_pmf, out=log_pmf), dtype=np.float64)
 
 
-def _hypergeometric_law(above: FloatArray, below: FloatArray, m: int) -> FloatArray:
+def _hypergeometric_law(n_above: FloatArray, n_below: FloatArray, m: int) -> FloatArray:
     """Return C(above, j) C(below, m − j) / C(above + below, m) for j = 0 … m."""
     # Sums of logarithms: at 10⁷ candidates a difference of log-gammas would lose eight digits.
     j = np.arange(m + 1.0)
     log_choose = gammaln(m + 1.0) - gammaln(j + 1) - gammaln(m - j + 1)
-    log_pmf = _log_falling_factorials(above, m)
-    log_pmf += _log_falling_factorials(below, m)[:, ::-1]
+    log_pmf = _log_falling_factorials(n_above, m)
+    log_pmf += _log_falling_factorials(n_below, m)[:, ::-1]
     log_pmf += log_choose
-    log_pmf -= _log_falling_factorials(above + below, m)[:, -1:]
+    log_pmf -= _log_falling_factorials(n_above + n_below, m)[:, -1:]
     return np.asarray(np.exp(log_pmf, out=log_pmf), dtype=np.float64)
 
 

@@ -215,6 +215,7 @@ def metric(
     Returns
     -------
     Metric
+        An object of the class that the label names, for `metrics` of `evaluate`.
 
     Raises
     ------

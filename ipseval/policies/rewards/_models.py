@@ -23,13 +23,13 @@ PAIRS_PER_BLOCK = 4096  # pairs whose factors are gathered at once, so that they
 class ShownData:
     """Shown pairs to which a reward model is fitted.
 
-    Attributes
+    Parameters
     ----------
     user, item : (n,) int arrays
         Codes.
     clicked : (n,) float array
         y: 1 where the pair was clicked at any of its impressions, else 0.
-    examined : (n,) float array
+    examination : (n,) float array
         θ in (0, 1]: the probability that the pair was examined at all; 1 without an examination curve.
     train : Interactions
         Training log, from which features of users and items are computed.
@@ -42,12 +42,12 @@ class ShownData:
     user: IntArray
     item: IntArray
     clicked: FloatArray
-    examined: FloatArray
+    examination: FloatArray
     train: Interactions
     _factors: dict[int, tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        freeze(self, "user", "item", "clicked", "examined")
+        freeze(self, "user", "item", "clicked", "examination")
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -69,7 +69,7 @@ class ShownData:
             user=self.user[keep],
             item=self.item[keep],
             clicked=self.clicked[keep],
-            examined=self.examined[keep],
+            examination=self.examination[keep],
             train=self.train,
             _factors=self._factors,
         )
@@ -252,7 +252,7 @@ class FactorReward:
         pair_rate = item_rate[data.item]
         products = user_factors.take(data.user, axis=0) * item_factors.take(data.item, axis=0)
         terms = np.column_stack([pair_rate, products, products.sum(axis=1) * pair_rate])
-        intercept, beta = self._fit_ridge(terms, data.clicked / data.examined, data.examined)
+        intercept, beta = self._fit_ridge(terms, data.clicked / data.examination, data.examination)
         factor_slopes = beta[1 : d + 1] + beta[d + 1] * item_rate[:, None]
         return LinearReward(
             item=intercept + beta[0] * item_rate,
@@ -309,7 +309,7 @@ def compute_item_rates(data: ShownData, shrinkage: float) -> FloatArray:
     """Return the shrunk click rate of each item, (n_items,)."""
     n_items = data.train.n_items
     clicks = np.bincount(data.item, data.clicked, minlength=n_items)
-    examinations = np.bincount(data.item, data.examined, minlength=n_items)
+    examinations = np.bincount(data.item, data.examination, minlength=n_items)
     if not examinations.sum():
         raise InputError("a reward model needs shown pairs; there are none.")
     overall_rate = clicks.sum() / examinations.sum()

@@ -94,7 +94,7 @@ class Rewards:
         """
         check_same_universe(self.log, split, "Rewards")
         counts = PairCounts.from_log(self.log, self.examination)
-        is_candidate = ~is_member(counts.pair_key, split.excluded.pair_key)
+        is_candidate = ~is_member(counts.pair_key, split.excluded_pairs.pair_key)
         pair_key = counts.pair_key[is_candidate]
         if not pair_key.size:
             raise InputError("no shown pair is a candidate: all of them are training pairs of the split.")
@@ -103,7 +103,7 @@ class Rewards:
             user=user,
             item=item,
             clicked=counts.clicked[is_candidate].astype(float),
-            examined=counts.examination[is_candidate],
+            examination=counts.examination[is_candidate],
             train=split.train,
         )
         fold = self._assign_folds(np.unique(user), split.n_users)
@@ -115,7 +115,7 @@ class Rewards:
         excluded_pairs = Count(
             "shown pairs that are no candidates, left out", int((~is_candidate).sum()), is_candidate.size
         )
-        return FittedRewards.of(shown, models, fold, split, drop_zero_counts(excluded_pairs))
+        return FittedRewards.from_models(shown, models, fold, split, drop_zero_counts(excluded_pairs))
 
     def _assign_folds(self, shown_users: IntArray, n_users: int) -> IntArray:
         """Return the fold of each user, (n_users,), at random and balanced over users with impressions."""
@@ -134,17 +134,17 @@ class Rewards:
 class FittedRewards:
     """Shown pairs with cross-fitted rewards m̂ of every pair.
 
-    Attributes
+    Parameters
     ----------
-    shown : ShownData
+    impressions : ShownData
         Sorted by user, then item.
-    predicted : (n_shown,) float array
+    predictions : (n_shown,) float array
         m̂ of the shown pairs.
     total : (n_users,) float array
         Σ m̂ over the candidates of each user.
     models, fold : tuple of Reward, (n_users,) int array
         The reward of user u is `models[fold[u]]`.
-    counted : tuple of Count
+    row_counts : tuple of Count
         Numbers of pairs that were left out.
 
     See Also
@@ -152,30 +152,30 @@ class FittedRewards:
     Rewards : Fit them.
     """
 
-    shown: ShownData
-    predicted: FloatArray
+    impressions: ShownData
+    predictions: FloatArray
     total: FloatArray
     models: tuple[Reward, ...]
     fold: IntArray
-    counted: tuple[Count, ...] = ()
+    row_counts: tuple[Count, ...] = ()
 
     def __post_init__(self) -> None:
-        freeze(self, "predicted", "total", "fold")
+        freeze(self, "predictions", "total", "fold")
 
     @classmethod
-    def of(
+    def from_models(
         cls,
-        shown: ShownData,
+        impressions: ShownData,
         models: tuple[Reward, ...],
         fold: IntArray,
         split: Split,
-        counted: tuple[Count, ...] = (),
+        row_counts: tuple[Count, ...] = (),
     ) -> FittedRewards:
         """Return the rewards of fitted models.
 
         Parameters
         ----------
-        shown : ShownData
+        impressions : ShownData
             Shown pairs, sorted by user, then item.
         models : tuple of Reward
             One fitted model per fold.
@@ -183,7 +183,7 @@ class FittedRewards:
             Fold of each user.
         split : Split
             Its excluded pairs are not candidates.
-        counted : tuple of Count, default ()
+        row_counts : tuple of Count, default ()
             Numbers of pairs that were left out.
 
         Returns
@@ -195,20 +195,20 @@ class FittedRewards:
         for number, model in enumerate(models):
             users = np.flatnonzero(fold == number)
             total[users] = _check_rewards(model.total(users), users.size)
-        excluded = split.excluded
+        excluded = split.excluded_pairs
         excluded_rewards = _predict_by_fold(models, fold, excluded.user, excluded.item)
         total -= np.bincount(excluded.user, excluded_rewards, minlength=total.size)
         return cls(
-            shown=shown,
-            predicted=_predict_by_fold(models, fold, shown.user, shown.item),
+            impressions=impressions,
+            predictions=_predict_by_fold(models, fold, impressions.user, impressions.item),
             total=total,
             models=models,
             fold=fold,
-            counted=counted,
+            row_counts=row_counts,
         )
 
     def __repr__(self) -> str:
-        return f"FittedRewards({len(self.shown):,} shown pairs, {self.shown.clicked.sum():,.0f} clicked)"
+        return f"FittedRewards({len(self.impressions):,} shown pairs, {self.impressions.clicked.sum():,.0f} clicked)"
 
     def predict(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return m̂ of each pair, by the model that was fitted without the user.

@@ -27,7 +27,7 @@ FactorTuple: TypeAlias = tuple[AnyArray, AnyArray] | tuple[AnyArray, AnyArray, A
 class ModelScores:
     """Hold the scores of a trained model for its users and items, in the order of the model's rows.
 
-    Attributes
+    Parameters
     ----------
     source : str
         Library and class, for messages.

@@ -16,7 +16,7 @@ from ipseval.utils.types import FloatArray, IntArray
 class Blocks:
     """An order in which similar rows are neighbours, and the blocks that they form.
 
-    Attributes
+    Parameters
     ----------
     order : (n,) int array
         Rows and columns of the matrix, in the order in which they are shown.

@@ -27,7 +27,7 @@ FEW_DATA_SETS = 5  # with fewer data sets, an interval over data sets is hardly 
 class OrderAgreement:
     """Agreement of two rankings of the same recommenders.
 
-    Attributes
+    Parameters
     ----------
     values : mapping
         Measure → value: ``"or@k"`` in [0, 1] (1: the same k at the top), ``"src"`` and ``"tau_b"`` in [-1, 1]

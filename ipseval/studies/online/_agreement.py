@@ -62,7 +62,7 @@ class CrossValidation(NamedTuple):
 class OnlineAgreement(Result):
     """Agreement of offline differences with online differences, one row per indicator.
 
-    Attributes
+    Parameters
     ----------
     frame : DataFrame
         The columns that identify indicators (metric, estimator, gamma, where given) and

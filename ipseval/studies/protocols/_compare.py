@@ -47,7 +47,7 @@ class Inversion:
 class ProtocolComparison:
     """Two settings that differ in one factor only.
 
-    Attributes
+    Parameters
     ----------
     factor : str
         Factor in which the settings differ.
@@ -106,7 +106,7 @@ class ProtocolComparison:
 
         return significant_inversions
 
-    def swapped(self) -> ProtocolComparison:
+    def swap(self) -> ProtocolComparison:
         """Return the same comparison with a and b exchanged: all measures are symmetric."""
         inversions = tuple(_swap_inversion(inversion) for inversion in self.inversions)
         return replace(self, a=self.b, b=self.a, inversions=inversions)

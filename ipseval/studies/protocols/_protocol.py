@@ -66,7 +66,7 @@ N_RESAMPLES = 200  # of validation users, for the share of draws with the same c
 class Protocol:
     """One way to evaluate: filter, order, holdout and candidates.
 
-    Attributes
+    Parameters
     ----------
     order : {"random", "temporal"}
         Order of a user's interactions, of which the last are held out: random, or in time.
@@ -305,7 +305,7 @@ class Tuned:
     ones) is ranked on the test part, which the choice never reads. The model is not trained again with the
     validation part: its items stay candidates.
 
-    Attributes
+    Parameters
     ----------
     fit : function
         Takes training `Interactions` and one setting as keywords, returns a scorer. Without a `grid`: takes

@@ -51,7 +51,7 @@ IDENTICAL = "snips is identical to aoa here"
 class ProtocolStudy(Printable):
     """The result of `study`.
 
-    Attributes
+    Parameters
     ----------
     frame : DataFrame
         One row per log, protocol, model, metric and estimator: estimate with its standard error over users;
@@ -80,7 +80,7 @@ class ProtocolStudy(Printable):
     confidence_level: float = 0.95
     k: tuple[int, ...] | None = None
     settings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    _compared: dict[str, list[ProtocolComparison]] = field(default_factory=dict)
+    _comparisons_by_factor: dict[str, list[ProtocolComparison]] = field(default_factory=dict)
 
     def _printed_tables(self) -> Tables:
         """Return the headline and the remarks, without the tables of all protocols."""
@@ -148,21 +148,21 @@ class ProtocolStudy(Printable):
             metric = resolve_choice("metric", metric, self.metrics)
         if reference is not None:
             check_choice("reference", reference, levels)
-        if factor not in self._compared:
-            self._compared[factor] = compare_results(
+        if factor not in self._comparisons_by_factor:
+            self._comparisons_by_factor[factor] = compare_results(
                 self.results, self.models, factor, self.k, self.confidence_level
             )
         comparisons = []
-        for comparison in self._compared[factor]:
+        for comparison in self._comparisons_by_factor[factor]:
             if metric is not None and comparison.metric != metric:
                 continue
             if reference is None or comparison.level_a == reference:
                 comparisons.append(comparison)
             elif comparison.level_b == reference:
-                comparisons.append(comparison.swapped())
+                comparisons.append(comparison.swap())
         return comparisons
 
-    def between(
+    def compare_levels(
         self, factor: str, *, metric: str | None = None, reference: str | None = None
     ) -> pd.DataFrame:
         """Return the agreement of every comparison as a tidy frame.
@@ -389,7 +389,7 @@ class ProtocolStudy(Printable):
         folder = Path(path)
         texts = {"report.md": self.to_markdown(), "estimates.csv": format_csv(self.frame)}
         for factor in FACTORS:
-            frame = self.between(factor)
+            frame = self.compare_levels(factor)
             if len(frame):
                 texts[f"agreement_{factor}.csv"] = format_csv(frame)
         paths: list[Path] = []

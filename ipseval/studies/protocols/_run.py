@@ -231,19 +231,19 @@ class Training:
             )
             raise
 
-    def _rank_and_store(self, trained: TrainedModel) -> None:
+    def _rank_and_store(self, trained_model: TrainedModel) -> None:
         """Rank the test positives and store the ranks.
 
         Warnings are stored with the ranks, so that a resumed study reports them too.
         """
         with warnings.catch_warnings(record=True) as caught_warnings:
             warnings.simplefilter("always")
-            ranked = self._rank(trained.scorer, self.split, trained.protocol)
+            ranked = self._rank(trained_model.scorer, self.split, trained_model.protocol)
         messages = dict.fromkeys(str(warning.message) for warning in caught_warnings)
-        description = self._describe(trained.protocol)
+        description = self._describe(trained_model.protocol)
         description["warnings"] = list(messages)
-        description["tuning"] = trained.tuning
-        self.plan.store.write(trained.key, ranked, description)
+        description["tuning"] = trained_model.tuning
+        self.plan.store.write(trained_model.key, ranked, description)
 
     def _describe(self, protocol: Protocol) -> dict[str, object]:
         """Return the readable description of a stored file."""

@@ -25,7 +25,7 @@ from ipseval.utils.types import IntArray, as_readonly
 class DataCard:
     """Source, licence and citation of a data set, with the sizes and checksums of complete files.
 
-    Attributes
+    Parameters
     ----------
     name, title : str
     url : str
@@ -77,7 +77,7 @@ CARDS = _load_cards()
 class StudyPositives:
     """A study with ratings turned into positives and negatives at a threshold.
 
-    Attributes
+    Parameters
     ----------
     biased : Interactions
         Positives of the biased log.
@@ -120,7 +120,7 @@ class StudyPositives:
 class RandomExposureStudy:
     """A biased log and a random-exposure log of the same users and items, to measure bias against.
 
-    Attributes
+    Parameters
     ----------
     name : str
     biased : Interactions

@@ -32,7 +32,7 @@ COLUMNS = {
 class BanditStudy:
     """One campaign under the random policy, which is unbiased, and under Bernoulli Thompson sampling (`bts`).
 
-    Attributes
+    Parameters
     ----------
     campaign : {"men", "women", "all"}
     random, bts : ImpressionLog

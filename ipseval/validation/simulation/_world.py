@@ -48,7 +48,7 @@ def compute_truth(
 
     One row per model and metric: ideal, ideal_pooled, n_users and n_relevant, as in `World.truth`.
     """
-    is_excluded = is_member(relevant.pair_key, split.excluded.pair_key)
+    is_excluded = is_member(relevant.pair_key, split.excluded_pairs.pair_key)
     relevant_split = Split(
         split.train, relevant.select(~is_excluded), description="all relevant items", seen=split.seen
     )
@@ -426,7 +426,7 @@ class World:
         """Draw a biased log and a random-exposure sample as a study, for `ipseval.validate`.
 
         The biased log contains relevant pairs only (ratings 4 and 5). Its propensity is of the whole log; the
-        propensity of a held-out part is `study.propensity.held_out(test_fraction=…, counted_on="log")`.
+        propensity of a held-out part is `study.propensity.held_out(test_fraction=…, popularity_source="log")`.
 
         Parameters
         ----------

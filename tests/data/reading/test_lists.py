@@ -165,7 +165,7 @@ def test_training_items_and_unknown_items_are_treated_as_by_loops(seen, unknown)
             items = expected.get(user, [])
             assert ranked.n_above[row] == (items.index(item) if item in items else length)
         assert ranked.list_length.tolist() == [len(expected.get(user, [])) for user in split.user_ids]
-        counts = {count.what: count.count for count in ranked.counted}
+        counts = {count.label: count.count for count in ranked.row_counts}
         treatment = {"drop": "left out", "keep": "kept"}[seen]
         assert counts.get(f"entries that are training items of their user, {treatment}", 0) == n_seen
         treatment = {"drop": "left out", "candidate": "added as candidates"}[unknown]
@@ -183,7 +183,7 @@ def test_unknown_users_repeats_gaps_and_missing_entries_have_counts():
     lists = Lists(frame, unknown="drop", duplicates="drop", missing="drop")
     ranked = rank_positives(lists, SPLIT)
     assert ranked.n_above.tolist() == [0, 2, 0, 2]
-    assert {count.what: (count.count, count.of) for count in ranked.counted} == {
+    assert {count.label: (count.count, count.total) for count in ranked.row_counts} == {
         "entries read from the lists: user, item, rank": (7, None),
         "entries without a user, left out": (1, 7),
         "lists whose ranks were not 1, 2, 3, …, renumbered": (1, 3),
@@ -278,7 +278,7 @@ def test_items_that_are_not_candidates_follow_the_option_unknown():
     without_unknown = rank_positives(Lists(lists, unknown="drop"), SPLIT, candidates=[1, 2, 4, 5])
     with_candidates = rank_positives(Lists(lists, unknown="candidate"), SPLIT, candidates=[1, 2, 4, 5])
     assert (without_unknown.n_above[0], with_candidates.n_above[0]) == (0, 1)
-    assert without_unknown.counted[-1].what == "entries that are no candidates, left out"
+    assert without_unknown.row_counts[-1].label == "entries that are no candidates, left out"
 
 
 def test_the_problems_of_all_lists_are_raised_before_the_first_ranking():

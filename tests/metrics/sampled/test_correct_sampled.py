@@ -49,7 +49,9 @@ def test_the_estimate_is_the_mean_of_the_table_at_the_sampled_ranks(method):
     result = correct_sampled(sampled, N, M, "ap", method, prior="uniform")
     table = corrected_metric(N, M, "ap", method)
     assert result.estimate == pytest.approx(in_python(sampled, table), rel=1e-12)
-    assert result.uncorrected == pytest.approx(in_python(sampled, 1 / np.arange(1.0, M + 2)), rel=1e-12)
+    assert result.uncorrected_estimate == pytest.approx(
+        in_python(sampled, 1 / np.arange(1.0, M + 2)), rel=1e-12
+    )
     np.testing.assert_allclose(result.values, table, rtol=1e-12)
     np.testing.assert_allclose(result.contributions, table[sampled - 1], rtol=1e-12)
     deviation = np.std(table[sampled - 1], ddof=1) / np.sqrt(len(sampled))

@@ -135,7 +135,7 @@ def test_auc_compares_each_positive_with_the_drawn_non_positives(pool, per):
         pairs = (user[:, None] == user) & ~np.eye(len(ranked), dtype=bool)
         if pool == "candidates":
             pairs = pairs * 0
-            np.add.at(pairs, tuple(ranked.sampling.drawn.T), 1)
+            np.add.at(pairs, tuple(ranked.sampling.drawn_pairs.T), 1)
             size -= pairs.sum(axis=1)
         if pool != "unobserved":
             negatives_above = n_above - (pairs * (level > 0)).sum(axis=1)

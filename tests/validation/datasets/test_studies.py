@@ -97,7 +97,7 @@ def test_a_matrix_of_coat_becomes_pairs_with_ratings_and_positives_from_the_thre
 
 def test_published_propensities_are_looked_up_by_pair_and_are_optional(tmp_path):
     study = load_coat(coat(tmp_path), verify=False)
-    assert study.propensity.at(np.array([0, 2]), np.array([3, 1])).tolist() == [0.4, 1.0]
+    assert study.propensity.for_pairs(np.array([0, 2]), np.array([3, 1])).tolist() == [0.4, 1.0]
     (tmp_path / "propensities.ascii").unlink()
     assert load_coat(tmp_path, verify=False).propensity is None
 

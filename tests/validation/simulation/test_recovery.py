@@ -30,7 +30,7 @@ def bias_left(world, propensity, n_logs, *names):
     remaining = world.relevant.select(~np.isin(world.relevant.pair_key, split.train.pair_key))
     ranks = {name: rank_positives(model, Split(split.train, remaining)) for name, model in models.items()}
     first = next(iter(ranks.values()))
-    chance = world.propensity.at(first.user, first.item)
+    chance = world.propensity.for_pairs(first.user, first.item)
     rng = np.random.default_rng(0)
     estimators = [*BASELINE, "aoa", "aoa-pooled"]
     total = 0.0

@@ -64,7 +64,7 @@ def test_selection_and_self_selection_enter_the_pair_propensity_as_stated():
     cosine = (world.user_factors @ world.item_factors.T)[user, item]
     rating = world.rating_at(user, item)
     expected = world.item_propensity[item] * np.exp(1.5 * (cosine - 1) - 0.7 * (5 - rating))
-    assert np.allclose(world.propensity.at(user, item), expected, rtol=1e-10)
+    assert np.allclose(world.propensity.for_pairs(user, item), expected, rtol=1e-10)
     assert world.propensity.pair.max() <= 0.9
     for name in ("selection", "self_selection"):
         assert World(n_users=9, n_items=9, mean_relevant=2, rng=0, **{name: 1.0}).propensity.item is None
