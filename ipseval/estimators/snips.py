@@ -156,7 +156,9 @@ class Snips(Estimator):
             return None
         if metric.is_ratio_of_sums:
             return compute_ratio_parts(sample, metric, sample.weights)
-        contributions = metric.weighted_contributions(sample.ranks_of(metric), sample.weights, ties=sample.ties)
+        contributions = metric.weighted_contributions(
+            sample.ranks_of(metric), sample.weights, ties=sample.ties
+        )
         if contributions is None:
             return None
         if metric.kind != "sum":
