@@ -33,8 +33,9 @@ def table(page: str, name: str) -> Table:
     """
     text = (DOCS / page).read_text("utf-8")
     found = re.search(rf"<!-- {re.escape(name)} -->\n(.*?)<!-- /{re.escape(name)} -->", text, re.DOTALL)
-    if f"(tables/{name}.csv)" in text:
-        with (DOCS / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
+    file = f"tables/{Path(page).stem}/{name}.csv"
+    if f"({file})" in text:
+        with (DOCS / file).open(encoding="utf-8", newline="") as lines:
             csv_rows = list(csv.reader(lines))
         return {"": csv_rows[0][1:]} | {row[0]: row[1:] for row in csv_rows[1:]}
     if not found:

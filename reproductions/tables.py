@@ -37,21 +37,22 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def write_tables(tables: Mapping[str, str], page: Path = PAGE) -> None:
     """Put each table where the page has a place for it, and record the commit and the versions that made it.
 
-    The place is between `<!-- name -->` and `<!-- /name -->`. If the page links to `tables/name.csv` instead,
-    the table is written to that file.
+    The place is between `<!-- name -->` and `<!-- /name -->`. If the page `page.md` links to
+    `tables/page/name.csv` instead, the table is written to that file.
     """
     text = page.read_text("utf-8")
     if "<!-- made -->" in text and "made" not in tables:
         tables = {**tables, "made": record(text, dict.fromkeys(tables, (commit(), versions())))}
     for name, table in tables.items():
-        if f"(tables/{name}.csv)" in text:
-            write_csv(table, page.parent / "tables" / f"{name}.csv")
+        file = f"tables/{page.stem}/{name}.csv"
+        if f"({file})" in text:
+            write_csv(table, page.parent / file)
             continue
         place = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.S)
         if not place.search(text):
             raise SystemExit(
                 f"{page.name} has no place for {name!r}: add <!-- {name} --> and <!-- /{name} -->, "
-                f"or a link to tables/{name}.csv."
+                f"or a link to {file}."
             )
         text = place.sub(lambda m, t=table: f"{m[1]}{t}\n{m[2]}", text)
     page.write_text(text, "utf-8")
@@ -72,7 +73,7 @@ def write_csv(text: str, path: Path) -> None:
         parts = [frame.rename(columns={title: "name"}).assign(table=title) for title, frame in frames.items()]
         frame = pd.concat(parts, ignore_index=True)
         frame.insert(0, "table", frame.pop("table"))
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     frame.to_csv(path, index=False, lineterminator="\n")
 
 

@@ -282,10 +282,10 @@ def test_tables_go_to_their_places_and_nowhere_else(tmp_path):
 
 def test_a_table_with_a_link_goes_to_its_file_without_bold_and_italic_type(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("[values](tables/a.csv)\n", "utf-8")
+    page.write_text("[values](tables/page/a.csv)\n", "utf-8")
     tables.write_tables({"a": "|  | x |\n| --- | --: |\n| **b**, *c* | 1, 2 |"}, page)
-    assert page.read_text("utf-8") == "[values](tables/a.csv)\n"
-    assert (tmp_path / "tables" / "a.csv").read_text("utf-8") == 'name,x\n"b, c","1, 2"\n'
+    assert page.read_text("utf-8") == "[values](tables/page/a.csv)\n"
+    assert (tmp_path / "tables" / "page" / "a.csv").read_text("utf-8") == 'name,x\n"b, c","1, 2"\n'
 
 
 def test_several_tables_of_a_text_become_one_file_with_their_titles(tmp_path):
@@ -296,10 +296,11 @@ def test_several_tables_of_a_text_become_one_file_with_their_titles(tmp_path):
     assert lines == ["table,name,value,p", "Gowalla,EASE,1,", "Beauty,iALS,2,0.3"]
 
 
-def test_every_table_that_the_page_links_to_is_there_and_no_other():
-    page = ROOT / "docs" / "reproductions.md"
-    linked = re.findall(r"\(tables/([a-z0-9-]+)\.csv\)", page.read_text("utf-8"))
-    assert sorted(linked) == sorted(path.stem for path in (page.parent / "tables").glob("*.csv"))
+@pytest.mark.parametrize("name", ["reproductions", "validation"])
+def test_every_table_that_the_page_links_to_is_there_and_no_other(name):
+    page = ROOT / "docs" / f"{name}.md"
+    linked = re.findall(rf"\(tables/{name}/([a-z0-9-]+)\.csv\)", page.read_text("utf-8"))
+    assert sorted(linked) == sorted(path.stem for path in (page.parent / "tables" / name).glob("*.csv"))
 
 
 def test_every_place_on_the_page_is_filled():
