@@ -118,13 +118,13 @@ class Aoa(Estimator):
         return Claim("biased", "unless every relevant item is observed")
 
     def linear_form(
-        self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
+        self, metric: Metric, positives: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
         """Return how the contributions of `metric` are combined; None for a root of a mean."""
         if metric.root:
             return None
         return LinearForm(
-            ranked,
+            positives,
             per_user=self._gives_users_equal_weight(metric),
             weighted=False,
             is_sum=metric.kind == "sum",

@@ -178,7 +178,7 @@ class Snips(Estimator):
         return Claim("no claim", "observed positives stand in for all relevant items")
 
     def linear_form(
-        self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
+        self, metric: Metric, positives: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
         """Return how contributions and weights are combined; None for roots and for ratios of pairs.
 
@@ -188,7 +188,7 @@ class Snips(Estimator):
             return None
         is_sum = metric.kind == "sum"
         return LinearForm(
-            ranked,
+            positives,
             per_user=self.normalize == "user",
             weighted=True,
             is_sum=is_sum,

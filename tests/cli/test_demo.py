@@ -97,9 +97,12 @@ def test_the_picture_shows_the_points_where_they_belong(small):
     lines = [one.get("d") for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "d"]
     rows = small.plotted_rows
     row = rows[(rows["metric"] == "atop") & (rows["estimator"] == "aoa")].iloc[0]
-    x, y = (float(one) for one in re.findall(r"translate\((\S+) (\S+)\)", marks[0].get("transform"))[0])
+    x, y = (
+        float(coordinate)
+        for coordinate in re.findall(r"translate\((\S+) (\S+)\)", marks[0].get("transform"))[0]
+    )
     (x0, y0), (x1, y1) = (
-        [float(one) for one in end.split()] for end in re.findall(r"[ML]([\d. ]+)", lines[0])
+        [float(coordinate) for coordinate in end.split()] for end in re.findall(r"[ML]([\d. ]+)", lines[0])
     )
     on_line = y0 + (x - x0) * (y1 - y0) / (x1 - x0)
     assert (y < on_line) == (row["estimate"] > row["truth"])  # above the line: too high

@@ -210,7 +210,7 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
         "check_logged.log": exposures, "theta": [1.0, 0.5, 0.25], "ImpressionPropensity.log": exposures,
         "plot_examination.frame": pd.DataFrame({"position": [1, 2], "theta": [1.0, 0.5], "std_error": [0.0, 0.1], "method": "em"}),
         "clicked": log.value > 3, "ImpressionLog.propensity": None,
-        **{f"ImpressionLog.from_frame.{name}": one for name, one in {**names, "frame": frame}.items()},
+        **{f"ImpressionLog.from_frame.{name}": example for name, example in {**names, "frame": frame}.items()},
         **{f"ImpressionLog.{name}": None for name in ("position", "timestamp", "query")},
         **{f"ImpressionLog.from_frame.{name}": None for name in ("position", "propensity", "query", "timestamp")},
     }  # fmt: skip
@@ -294,15 +294,15 @@ def wrong(folder: Path) -> dict[str, Callable[[], Any]]:
         **numbers,
         **{f"'{name}'": text for name, text in texts.items()},
         **arrays,
-        **{f"pd {name}": one for name, one in frames.items()},
+        **{f"pd {name}": example for name, example in frames.items()},
         **others,
     }
-    table: dict[str, Callable[[], Any]] = {name: (lambda one=one: one) for name, one in made.items()}
+    table: dict[str, Callable[[], Any]] = {name: (lambda one=example: one) for name, example in made.items()}
     table["list of itself"] = endless
     table["matrix"] = lambda: np.asmatrix([[3]])
     table["sparse"] = lambda: scipy.sparse.csr_matrix(np.eye(9))
     table["polars"] = lambda: pl.DataFrame({"user": ["u00"], "item": [3]})
-    table["generator"] = lambda: (one for one in (1, 2))
+    table["generator"] = lambda: (number for number in (1, 2))
     table["rng"] = lambda: np.random.default_rng(0)
     table["iterator"] = lambda: iter([1])
     return table

@@ -34,8 +34,8 @@ def compiled(latex: str, folder: Path) -> str:
     """Return the log of pdflatex, which has stopped at the first error, if there is one."""
     if shutil.which("pdflatex") is None:
         pytest.skip("no pdflatex here; install texlive-latex-extra")
-    found = subprocess.run(["kpsewhich", "threeparttable.sty"], capture_output=True, text=True, check=False)
-    if not found.stdout.strip():
+    outcome = subprocess.run(["kpsewhich", "threeparttable.sty"], capture_output=True, text=True, check=False)
+    if not outcome.stdout.strip():
         pytest.skip("no threeparttable here; install texlive-latex-extra")
     body = f"{PREAMBLE}\\begin{{document}}\n{latex}\\end{{document}}\n"
     (folder / "report.tex").write_text(body, encoding="utf-8")

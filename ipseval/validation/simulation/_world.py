@@ -73,13 +73,13 @@ def compute_truth(
     return pd.DataFrame(rows)
 
 
-def _pool_values(metric: Metric, values: FloatArray, ranked: RankedPositives) -> float:
+def _pool_values(metric: Metric, values: FloatArray, positives: RankedPositives) -> float:
     """Return the mean of users' values over relevant items or pairs; NaN for metrics without such a mean."""
-    n_relevant = ranked.counts.astype(np.float64)
+    n_relevant = positives.counts.astype(np.float64)
     if metric.kind == "mean":
         weight = n_relevant
     elif metric.has_pairs:
-        weight = n_relevant * (ranked.n_candidates[ranked.starts] - n_relevant)
+        weight = n_relevant * (positives.n_candidates[positives.starts] - n_relevant)
     else:
         return float("nan")
     return float(np.sum(weight * values) / np.sum(weight))
