@@ -43,7 +43,7 @@ class Aoa(Estimator):
     "pooled"    Σ_u Σ_{i∈S*_u} c_ui / Σ_u |S*_u|
     ==========  ==========================================
 
-    For other metrics, the value v_u of the user stands in place of (1/|S*_u|) Σ c. Both forms of a metric of
+    For other metrics, the value v_u of the user replaces (1/|S*_u|) Σ c. Both forms of a metric of
     sum type are 1/|U| Σ_u v_u. AOA of a metric of mean type is biased unless all propensities are equal [1]_.
 
     References

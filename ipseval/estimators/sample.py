@@ -72,7 +72,7 @@ class Sample:
     def __repr__(self) -> str:
         scale = "no propensity"
         if self.propensity is not None:
-            scale = "propensity up to a factor"
+            scale = "relative propensity"
             if self.is_probability:
                 scale = "probabilities"
         return f"Sample({self.ranked!r}; {scale})"

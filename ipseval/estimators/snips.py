@@ -37,7 +37,7 @@ CLAIMS_OF_MEANS = {
 def normalized_user_values(sample: Sample, metric: Metric) -> FloatArray:
     """Return v_u = Σ_{i∈S*_u} w c / Σ_{i∈S*_u} w of each user with positives, w = 1/P.
 
-    A metric that is no mean of contributions c defines its own weighted value v_u, which is returned then.
+    A metric that is not a mean of contributions c defines its own weighted value v_u, which is returned then.
     """
     if not is_mean_of_contributions(metric):
         return sample.user_values(metric, weighted=True)
@@ -77,8 +77,8 @@ class Snips(Estimator):
     user, or the sum of its weights. Other metrics enter with their own weighted value v_u.
 
     Metrics of sum type under "global" and "pooled" are (Σ_u Σ w c / Σ_u Σ w) · 1/|U| Σ_u |S*_u|: the weights
-    are scaled to the observed number of positives. A metric of pairs such as ``auc`` under "pooled", with P
-    on the scale of probabilities, is the ratio of won pairs to pairs,
+    are scaled to the observed number of positives. A metric of pairs such as ``auc`` under "pooled", with
+    calibrated P, is the ratio of won pairs to pairs,
     Σ_u [Σŷ(n − 1 − z) − e₂] / Σ_u [(n − 1)e₁ − 2e₂].
 
     References
@@ -175,7 +175,7 @@ class Snips(Estimator):
             return CLAIMS_OF_MEANS[self.normalize]
         if metric.kind == "sum" and self.normalize != "user":
             return Claim("consistent", "up to the observation rate, given relative propensities")
-        return Claim("no claim", "observed positives stand in for all relevant items")
+        return Claim("no claim", "observed positives represent all relevant items")
 
     def linear_form(
         self, metric: Metric, positives: RankedPositives, *, is_probability: bool = False
@@ -225,7 +225,7 @@ class Snips(Estimator):
         if sample.ties in ("min", "max") and ranked.has_ties:
             n_tied = int((ranked.n_tied > 0).sum())
             raise InputError(
-                f"{self.label} of {metric.label} with P on the scale of probabilities counts pairs of "
+                f"{self.label} of {metric.label} with calibrated P counts pairs of "
                 f"relevant items. With ties={sample.ties!r} it needs to know which tied items are relevant; "
                 f"{n_tied:,} of {len(ranked):,} positives are tied. Use ties='mean' or 'expected', or "
                 "snips-global."
@@ -310,10 +310,10 @@ class ShrunkSnips(Estimator):
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return that nothing is claimed."""
+        """Return that there is no guarantee."""
         if metric.kind == "mean":
             return Claim("no claim")
-        return Claim("no claim", "observed positives stand in for all relevant items")
+        return Claim("no claim", "observed positives represent all relevant items")
 
     def _normalizer(self, sample: Sample, users: BoolArray) -> tuple[float, FloatArray]:
         """Return w̄ over the selected users, and the normaliser of every user, (n_users_with_positives,)."""

@@ -178,7 +178,7 @@ def test_a_fit_of_propensities_prints_what_it_says_and_stores_the_table(folder, 
     ratio = table["n_interactions"].max() / table["n_interactions"].min()  # P ∝ n with γ = 1
     assert main(["fit", "propensity", "log.csv", "--gamma", "1"]) == 0
     assert capsys.readouterr().out == (
-        "Propensity(power law, gamma = 1; per item; up to a factor)\n"
+        "Propensity(power law, gamma = 1; per item; relative)\n"
         f"12 items; the largest propensity is {ratio:.3g} times the smallest.\n"
     )
 

@@ -307,7 +307,7 @@ def test_a_metric_without_an_unbiased_form_claims_none_and_ips_refuses_it_before
     f1 = of_source(F1, "F1")(2)
     assert not f1.has_unbiased
     ips = [line for line in ipseval.estimators.card(f1).splitlines() if line.split()[0] == "ips"]
-    assert ips == ["    ips          plug-in: no claim (it has no unbiased form)"]
+    assert ips == ["    ips          plug-in: no guarantee (it has no unbiased form)"]
     assert "exactly unbiased" not in ipseval.estimators.card(f1)
     with pytest.raises(
         InputError, match=r"ips needs an unbiased form and f1@2 has none. Define its _unbiased"

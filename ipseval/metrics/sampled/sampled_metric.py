@@ -202,7 +202,7 @@ def metric(
     sampled : str, optional
         "bv", "mle", "cls", "rank", "ls", "importance" or "none": the metric for ranks among sampled
         candidates, corrected by that method of `correct_sampled`; its label is "recall@10~bv". The value of a
-        positive is an estimate of the metric for that positive alone, and the value of a user their
+        positive is an estimate of the metric for that one positive, and the value of a user their
         (weighted) mean. So ndcg and ap are in the form for one relevant item: 1/log2(1 + r) and 1/r.
     variance_weight : float, default 0.01
         Option of the correction, see `correct_sampled`.

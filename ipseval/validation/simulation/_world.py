@@ -374,7 +374,7 @@ class World:
         return Split(
             self.relevant.select(in_train),
             self.relevant.select(in_test),
-            description="two independent logs of a simulated world",
+            description="two independent logs of a simulation",
         )
 
     def _draw_observations(self, generator: np.random.Generator, scale: float) -> BoolArray:
