@@ -33,6 +33,11 @@ class Aoa(Estimator):
         "user" (label ``aoa``) gives each user the same weight; "pooled" (label ``aoa-pooled``) gives each
         positive the same weight.
 
+    See Also
+    --------
+    ipseval.estimators.Ips : Weight positives by 1/P.
+    ipseval.estimators.Snips : Weight positives by 1/P and divide by the sum of weights.
+
     Notes
     -----
     c_ui is the contribution c(r_ui) of positive i of user u, and |U| counts the users with positives. For

@@ -26,6 +26,11 @@ class Ips(Estimator):
     It needs propensities that are calibrated (true probabilities) and, for metrics of mean type, the number of relevant
     items of each user.
 
+    See Also
+    --------
+    ipseval.estimators.Snips : The self-normalised estimator, for relative propensities.
+    ipseval.estimators.Aoa : The average without weights.
+
     Notes
     -----
     With c_ui the contribution c(r_ui) of positive i of user u, U the users of the population and s_u the

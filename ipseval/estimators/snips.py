@@ -62,6 +62,11 @@ class Snips(Estimator):
         each user. "global" (label ``snips-global``) divides once, by the sum over users of their mean weight.
         "pooled" (label ``snips-pooled``) divides once, by the sum of the weights of all positives.
 
+    See Also
+    --------
+    ipseval.estimators.Ips : The estimator without self-normalisation.
+    ipseval.estimators.ShrunkSnips : SNIPS with shrunk weights.
+
     Notes
     -----
     c_ui is the contribution c(r_ui) of positive i of user u, and |U| counts the users with positives. For
@@ -245,6 +250,10 @@ class ShrunkSnips(Estimator):
     ----------
     shrinkage : float
         λ in [0, 1]: 1 is ``snips``, 0 is ``snips-global``.
+
+    See Also
+    --------
+    ipseval.estimators.Snips : SNIPS without shrinkage.
 
     Notes
     -----

@@ -226,6 +226,7 @@ class Evaluation(Result):
         Returns
         -------
         Estimate
+            Value, standard error, per-user sums and guarantee.
 
         Raises
         ------
@@ -318,6 +319,7 @@ class Evaluation(Result):
         Returns
         -------
         Evaluation
+            A copy with other intervals and the same estimates.
         """
         check_choice("interval", interval, INTERVAL_METHODS)
         intervals: dict[Key, Interval] | None = None
@@ -722,6 +724,7 @@ class Evaluation(Result):
         Returns
         -------
         EvaluationDiff
+            `frame` has one row per model, metric and estimator, with both values and their difference.
 
         Raises
         ------
@@ -752,6 +755,7 @@ class Evaluation(Result):
         Returns
         -------
         Segments
+            Estimates by group; `frame` has one row per model, metric, estimator and group.
 
         Raises
         ------
@@ -805,6 +809,7 @@ class Evaluation(Result):
         Returns
         -------
         Decomposition
+            Shares and values of each group; printing shows the tables and sentences.
 
         Raises
         ------
@@ -923,6 +928,7 @@ class Evaluation(Result):
         Returns
         -------
         Explanation
+            A report that prints as text, and has `to_html`, `to_markdown` and `to_latex`.
         """
         content = self._content(page=True)
         return Explanation(build_explanation(content, digits=digits))
@@ -1112,6 +1118,7 @@ class Evaluation(Result):
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
 
         Raises
         ------

@@ -44,6 +44,11 @@ class Definition:
     plug_in : str
         The value of one user from weighted positives.
 
+    See Also
+    --------
+    ipseval.metrics.Metric : The class that has a definition.
+    ipseval.estimators.card : Print the definition of a metric with its guarantees.
+
     Examples
     --------
     >>> Definition("Σ_{i∈S} 1{r_i ≤ k} / s", "s").discount
@@ -285,6 +290,7 @@ class Metric(ABC):
         Returns
         -------
         (n_users_with_positives,) float array
+            Estimates in the order of the users with positives.
 
         Raises
         ------
@@ -375,6 +381,7 @@ class Metric(ABC):
         Returns
         -------
         (n_candidates,) float array
+            Value at rank r in position r − 1.
 
         Raises
         ------

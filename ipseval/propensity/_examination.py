@@ -155,6 +155,7 @@ class ExaminationCurve:
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
 
         See Also
         --------

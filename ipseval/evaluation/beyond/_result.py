@@ -123,6 +123,7 @@ class BeyondAccuracy(Result):
         Returns
         -------
         Tables
+            Parts of the report, as every format prints them.
         """
         rows = []
         for model in self.models:

@@ -221,6 +221,7 @@ class FittedRewards:
         Returns
         -------
         (n,) float array
+            Predicted click probabilities, in the order of the pairs.
         """
         return _predict_by_fold(self.models, self.fold, user, item)
 

@@ -132,6 +132,11 @@ class World:
     n_relevant : (n_users,) int array
         s_u.
 
+    See Also
+    --------
+    ipseval.validate : Measure the bias of estimates of a simulated study.
+    ipseval.split_random : Split a log that was observed.
+
     References
     ----------
     Yang et al., Unbiased Offline Recommender Evaluation for Missing-Not-At-Random Implicit Feedback,
@@ -256,6 +261,7 @@ class World:
         Returns
         -------
         (n_pairs,) float array
+            Propensities in the order of the pairs.
         """
         user, item = self._check_pairs(user, item)
         log_factor = np.zeros(user.size)
@@ -276,6 +282,7 @@ class World:
         Returns
         -------
         (n_pairs,) float array
+            Affinities in the order of the pairs.
         """
         user, item = self._check_pairs(user, item)
         cosine = np.einsum("ij,ij->i", self.user_factors[user], self.item_factors[item])
@@ -294,6 +301,7 @@ class World:
         Returns
         -------
         (n_pairs,) float array
+            Ratings in the order of the pairs.
         """
         user, item = self._check_pairs(user, item)
         keys = user * np.int64(self.n_items) + item
@@ -367,6 +375,7 @@ class World:
         Returns
         -------
         Split
+            Training and test log over the same users and items.
         """
         generator = as_generator(rng)
         in_train = self._draw_observations(generator, train_scale)
@@ -431,6 +440,7 @@ class World:
         Returns
         -------
         RandomExposureStudy
+            The biased log, the random-exposure sample and, for `scale=1`, the true propensity.
         """
         generator = as_generator(rng)
         biased = self.with_ratings(self.observe(generator, scale=scale))
