@@ -57,7 +57,7 @@ class Score:
 
     n_places: int = 0
     n_left_out: int = 0  # places whose values say how much is done at once, or from when on
-    number: int = 0
+    found: int = 0
     too_long: int = 0  # of those found: stopped at the limit of time
     survived: list[Mutant] = field(default_factory=list)
 

@@ -97,7 +97,7 @@ def test_an_array_is_copied_only_where_somebody_can_write_to_it():
 @dataclass(frozen=True)
 class Held:
     values: np.ndarray
-    array: np.ndarray | None = None
+    other: np.ndarray | None = None
     name: str = "x"
 
 
