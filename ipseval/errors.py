@@ -34,7 +34,7 @@ class InputError(IpsevalError, ValueError):
     argument : str, optional
         Argument that the first sentence is about.
     advice : str, optional
-        Correction as a sentence without the full stop. Options stand in braces, as in `Problem`.
+        Correction as a sentence without the full stop. Options are in braces, as in `Problem`.
     shell_advice : str, optional
         Correction for the command line, where it differs by more than the wording of options.
 
@@ -79,7 +79,7 @@ class Problem:
     description : str
         The problem, its count and its first place, as a sentence without the full stop.
     advice : str
-        The correction. Options stand in braces, ``{duplicates=drop}`` or ``{user}``, and are worded as
+        The correction. Options are in braces, ``{duplicates=drop}`` or ``{user}``, and are worded as
         arguments of Python or as options of the command line.
     """
 

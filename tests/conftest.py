@@ -167,8 +167,10 @@ def may_be_chosen(layer: str, text: str, expression: str) -> bool:
     names = set(re.findall(r"\w+", expression)) - {"and", "or", "not"}
     others = sorted({name for name in names - {"unit", *LAYERS} if re.search(rf"\b{name}\b", text)})
     outside = dict.fromkeys((*names, "unit", *LAYERS), False)
-    markers = ({**outside, layer: True, **dict(zip(others, one, strict=True))} for one in truths(len(others)))
-    return not expression or any(eval(expression, {}, one) for one in markers)
+    markers = (
+        {**outside, layer: True, **dict(zip(others, truth, strict=True))} for truth in truths(len(others))
+    )
+    return not expression or any(eval(expression, {}, marker) for marker in markers)
 
 
 def truths(n: int) -> Iterator[tuple[bool, ...]]:
@@ -194,9 +196,11 @@ class Collected:
         self, file_path: Path
     ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
         # To look for examples takes time, also in the files that hold none.
-        found = yield
+        collectors = yield
         return [
-            one for one in found if not isinstance(one, DoctestModule) or b">>>" in file_path.read_bytes()
+            collector
+            for collector in collectors
+            if not isinstance(collector, DoctestModule) or b">>>" in file_path.read_bytes()
         ]
 
 

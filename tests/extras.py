@@ -65,9 +65,9 @@ def missing(error: BaseException | None) -> str | None:
     """Return why a test cannot run, where an optional library that is not installed is the reason."""
     for cause in causes(error):
         if isinstance(cause, InputError) and (
-            found := re.search(r"pip install '?(ipseval\[\w+\])", str(cause))
+            match := re.search(r"pip install '?(ipseval\[\w+\])", str(cause))
         ):
-            return f"{found[1]} is not installed"
+            return f"{match[1]} is not installed"
         name = named(cause) if isinstance(cause, ImportError) else ""
         if name in OPTIONAL and importlib.util.find_spec(name) is None:
             return f"{name} is not installed"
@@ -76,8 +76,8 @@ def missing(error: BaseException | None) -> str | None:
 
 def named(error: ImportError) -> str:
     """Return which library an error misses: pandas says "optional dependency 'x'" or "tried using: 'x'"."""
-    found = re.search(r"(?:optional dependency|using:) '(\w+)'", str(error))
-    return found[1] if found else (error.name or "").partition(".")[0]
+    match = re.search(r"(?:optional dependency|using:) '(\w+)'", str(error))
+    return match[1] if match else (error.name or "").partition(".")[0]
 
 
 class MissingExtras:

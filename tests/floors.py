@@ -32,12 +32,18 @@ def main() -> None:
         path = Path(folder) / "coverage.json"
         subprocess.run([sys.executable, "-m", "coverage", "json", "-q", "-o", str(path)], check=True)
         report = json.loads(path.read_text(encoding="utf-8"))
-    found = shares(report)
-    rows = sorted((one["summary"]["percent_covered"], name) for name, one in report["files"].items())
+    shares_by_folder = shares(report)
+    rows = sorted(
+        (file_report["summary"]["percent_covered"], name) for name, file_report in report["files"].items()
+    )
     print("\n".join(f"{share:5.1f} %  {name}" for share, name in rows[:15]))
-    print(", ".join(f"{share:.1%} of {name} (floor {FLOORS[name]:.0%})" for name, share in found.items()))
-    if low(found):
-        sys.exit(f"below the floor: {', '.join(low(found))}")
+    print(
+        ", ".join(
+            f"{share:.1%} of {name} (floor {FLOORS[name]:.0%})" for name, share in shares_by_folder.items()
+        )
+    )
+    if low(shares_by_folder):
+        sys.exit(f"below the floor: {', '.join(low(shares_by_folder))}")
 
 
 if __name__ == "__main__":

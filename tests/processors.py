@@ -27,8 +27,8 @@ PANDAS = ("2.3", "3.1")
 
 def settings() -> dict[str, dict[str, str]]:
     """Return the environment of each setting that this processor can take."""
-    found = [name for name in __cpu_dispatch__ if __cpu_features__[name]]
-    wide = [name for name in found if "AVX512" in name or name == "X86_V4"]
+    features = [name for name in __cpu_dispatch__ if __cpu_features__[name]]
+    wide = [name for name in features if "AVX512" in name or name == "X86_V4"]
     cores = ["Haswell", "Zen"] + (["SkylakeX"] if wide else [])
     table = {
         "as it is": {},
@@ -38,7 +38,9 @@ def settings() -> dict[str, dict[str, str]]:
     if wide:
         table["NumPy without AVX-512"] = {"NPY_DISABLE_CPU_FEATURES": " ".join(wide)}
     old = {"OPENBLAS_CORETYPE": "Nehalem"}
-    table["a processor of 2008"] = old | ({"NPY_DISABLE_CPU_FEATURES": " ".join(found)} if found else {})
+    table["a processor of 2008"] = old | (
+        {"NPY_DISABLE_CPU_FEATURES": " ".join(features)} if features else {}
+    )
     return table
 
 

@@ -137,7 +137,7 @@ def own_modules() -> dict[str, Path]:
 
 @cache
 def imports() -> tuple[Import, ...]:
-    found = []
+    import_list = []
     for source, path in own_modules().items():
         for node, lazy, typing_only in walk(modules()[path]):
             if isinstance(node, ast.Import):
@@ -152,12 +152,12 @@ def imports() -> tuple[Import, ...]:
             else:
                 continue
             relative = isinstance(node, ast.ImportFrom) and node.level > 0
-            found += [Import(source, name, node.lineno, lazy, typing_only, relative) for name in names]
-    return tuple(found)
+            import_list += [Import(source, name, node.lineno, lazy, typing_only, relative) for name in names]
+    return tuple(import_list)
 
 
 def own_imports() -> list[Import]:
-    return [found for found in imports() if found.target.split(".")[0] == "ipseval"]
+    return [imported for imported in imports() if imported.target.split(".")[0] == "ipseval"]
 
 
 def layer(module: str) -> str:
@@ -181,19 +181,19 @@ def test_every_module_has_a_level():
 
 
 def test_imports_go_to_strictly_lower_levels():
-    assert not [str(found) for found in own_imports() if not may_import(found)]
+    assert not [str(imported) for imported in own_imports() if not may_import(imported)]
 
 
 def test_no_import_is_relative():
-    assert not [str(found) for found in imports() if found.relative]
+    assert not [str(imported) for imported in imports() if imported.relative]
 
 
 def test_files_of_a_package_do_not_import_each_other_in_a_circle():
     graph: dict[str, set[str]] = {}
-    for found in own_imports():
-        target = below_package(found)
-        if layer(found.source) == layer(target) and found.source != target:
-            graph.setdefault(found.source, set()).add(target)
+    for imported in own_imports():
+        target = below_package(imported)
+        if layer(imported.source) == layer(target) and imported.source != target:
+            graph.setdefault(imported.source, set()).add(target)
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
@@ -201,7 +201,7 @@ def test_files_of_a_package_do_not_import_each_other_in_a_circle():
 
 
 def third_party_imports() -> list[tuple[Import, str]]:
-    named = [(found, found.target.split(".")[0]) for found in imports()]
+    named = [(imported, imported.target.split(".")[0]) for imported in imports()]
     return [pair for pair in named if pair[1] not in sys.stdlib_module_names and pair[1] != "ipseval"]
 
 
@@ -213,20 +213,22 @@ def allowed(module: str) -> set[str]:
 
 def test_third_party_imports_are_the_listed_ones():
     unlisted = [
-        str(found)
-        for found, name in third_party_imports()
-        if name not in allowed(found.source) and not found.typing_only
+        str(imported)
+        for imported, name in third_party_imports()
+        if name not in allowed(imported.source) and not imported.typing_only
     ]
     assert not unlisted, f"list them in THIRD_PARTY, or do without: {unlisted}"
 
 
 def test_optional_dependencies_are_imported_only_when_used():
     eager = [
-        str(found)
-        for found, name in third_party_imports()
+        str(imported)
+        for imported, name in third_party_imports()
         if name in OPTIONAL
-        and not (found.lazy or found.typing_only)
-        and not (found.source in KERNELS | {"pytest_plugin"} or found.source.startswith("reporting.plots"))
+        and not (imported.lazy or imported.typing_only)
+        and not (
+            imported.source in KERNELS | {"pytest_plugin"} or imported.source.startswith("reporting.plots")
+        )
     ]
     assert not eager, f"move these imports into the function that needs them: {eager}"
 

@@ -93,5 +93,5 @@ def test_every_layer_is_a_marker(request):
     options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]
     markers = {text.partition(":")[0] for text in options["ini_options"]["markers"]}
     assert markers == set(names)
-    found = {mark.name for mark in request.node.iter_markers()}
-    assert found & set(names) == {"contract"}
+    mark_names = {mark.name for mark in request.node.iter_markers()}
+    assert mark_names & set(names) == {"contract"}

@@ -60,8 +60,8 @@ def _run_doctor(options: argparse.Namespace) -> int:
 def self_test() -> str:
     """Evaluate four positives with averages known by hand, and return the failure, or "" for none.
 
-    Users a and b like items 0 and 1, with P = 1/2 and 1/4; item 2 is in training. The recommender puts item
-    0 first, so recall@1 counts it as 1 and item 1 as 0. AOA is 1/2. SNIPS with weights 2 and 4 and a global
+    Users a and b like items 0 and 1, with P = 1/2 and 1/4; item 2 is in training. The recommender ranks item
+    0 highest, so recall@1 counts it as 1 and item 1 as 0. AOA is 1/2. SNIPS with weights 2 and 4 and a global
     normaliser is (2 + 2)/(2 + 4 + 2 + 4) = 1/3.
     """
     import numpy as np

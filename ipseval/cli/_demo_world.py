@@ -129,7 +129,7 @@ class Demo(Reported):
 
 
 def build_demo_world(rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) -> tuple[World, Split]:
-    """Return a simulated world, and the split of one of its logs."""
+    """Return a simulation, and the split of one of its logs."""
     check_positive_int("rng", rng, minimum=0)
     world = World(n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng)
     return world, world.split(rng=rng + 1)

@@ -532,11 +532,11 @@ def _random_sample(
     return RandomSample.from_ranks(random_ranks, path, _positive_weights(ranked, random_exposure))
 
 
-def _positive_weights(ranked: RankedPositives, exposure: RandomExposure | None) -> FloatArray | None:
+def _positive_weights(positives: RankedPositives, exposure: RandomExposure | None) -> FloatArray | None:
     """Return the weights of ranked random positives, the largest 1; None where all weights are equal."""
     if exposure is None or exposure.weight is None:
         return None
-    keys = ranked.user * np.int64(exposure.n_items) + ranked.item
+    keys = positives.user * np.int64(exposure.n_items) + positives.item
     order = np.argsort(exposure.pair_key)
     rows = order[np.searchsorted(exposure.pair_key, keys, sorter=order)]
     weight = exposure.weight[rows]

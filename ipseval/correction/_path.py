@@ -286,10 +286,10 @@ def compute_contributions(
     return np.array(columns, dtype=np.float64).T
 
 
-def sum_by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
+def sum_by_user(positives: RankedPositives, values: FloatArray) -> FloatArray:
     """Return sums over the positives of each user, (n_users_with_positives, n_columns)."""
-    ones = np.ones((1, len(ranked)))
-    return np.asarray(_sum_runs(ones, values, ranked.starts)[0])
+    ones = np.ones((1, len(positives)))
+    return np.asarray(_sum_runs(ones, values, positives.starts)[0])
 
 
 def _smooth_values(
@@ -393,12 +393,14 @@ class _PathMoments:
     clipped: FloatArray
 
 
-def _compute_path_moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatArray) -> _PathMoments:
+def _compute_path_moments(
+    positives: RankedPositives, centred: FloatArray, log_odds: FloatArray
+) -> _PathMoments:
     """Return the moments of contributions from which their unweighted mean was subtracted.
 
     `log_odds` are (n_bases, n_pos). Sums are computed over whole users, in blocks that fit in the cache.
     """
-    sums = _sum_moments(ranked, centred, log_odds)
+    sums = _sum_moments(positives, centred, log_odds)
     n_grid, n_columns = sums.products.shape[:2]
     n_cells = n_columns - 1
     weight_sum = sums.products[:, -1, -1]
@@ -413,7 +415,7 @@ def _compute_path_moments(ranked: RankedPositives, centred: FloatArray, log_odds
     identity = np.broadcast_to(np.eye(n_cells), (n_grid, n_cells, n_cells))
     to_influence = np.concatenate([identity, -mean[:, None, :]], axis=1)
     to_influence /= weight_sum[:, None, None]
-    n_users = len(ranked.starts)
+    n_users = len(positives.starts)
     correction = n_users / max(n_users - 1, 1)
     from_sums = correction * to_influence.swapaxes(1, 2)
     return _PathMoments(
@@ -449,12 +451,12 @@ class _MomentSums:
     aoa_products: FloatArray
 
 
-def _sum_moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatArray) -> _MomentSums:
+def _sum_moments(ranked_positives: RankedPositives, centred: FloatArray, log_odds: FloatArray) -> _MomentSums:
     """Return the sums from which the moments are computed, in blocks of whole users."""
     n_pos, n_cells = centred.shape
     n_columns = n_cells + 1
     values = np.column_stack([centred, np.ones(n_pos)])
-    aoa_influence = sum_by_user(ranked, centred) / max(n_pos, 1)
+    aoa_influence = sum_by_user(ranked_positives, centred) / max(n_pos, 1)
     limits = np.concatenate([_weight_limits(basis_log_odds) for basis_log_odds in log_odds])[:, None]
     relative_log_odds = log_odds - log_odds.min(axis=1, keepdims=True)
     n_grid = len(limits)
@@ -465,14 +467,14 @@ def _sum_moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatAr
     triangle = np.zeros((n_grid, first.size))
     user_products = np.zeros((n_grid, n_columns, n_columns))
     aoa_products = np.zeros((n_grid, n_columns, n_cells))
-    for users, positives in _iterate_blocks(ranked):
+    for users, positives in _iterate_blocks(ranked_positives):
         weight = np.exp(-ALPHAS[:, None] * relative_log_odds[:, None, positives]).reshape(n_grid, -1)
         total += weight.sum(axis=1)
         np.minimum(weight, limits, out=weight)
         squares += np.einsum("gp,gp->g", weight, weight)
         columns = values[positives].T
         triangle += weight @ (columns[first] * columns[second]).T
-        user_sums = _sum_runs(weight, values[positives], ranked.starts[users] - positives.start)
+        user_sums = _sum_runs(weight, values[positives], ranked_positives.starts[users] - positives.start)
         user_products += user_sums.swapaxes(1, 2) @ user_sums
         aoa_products += user_sums.swapaxes(1, 2) @ aoa_influence[users]
 
@@ -488,10 +490,10 @@ def _sum_moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatAr
     )
 
 
-def _iterate_blocks(ranked: RankedPositives) -> Iterator[tuple[slice, slice]]:
+def _iterate_blocks(positives: RankedPositives) -> Iterator[tuple[slice, slice]]:
     """Yield the users, and the positives, of each block."""
-    user_ends = np.append(ranked.starts, len(ranked))
-    block_starts = np.searchsorted(user_ends, np.arange(0, len(ranked), BLOCK))
+    user_ends = np.append(positives.starts, len(positives))
+    block_starts = np.searchsorted(user_ends, np.arange(0, len(positives), BLOCK))
     edges = unique_keys(np.append(block_starts, user_ends.size - 1))
     for start, end in pairwise(edges.tolist()):
         yield slice(start, end), slice(int(user_ends[start]), int(user_ends[end]))
@@ -524,13 +526,13 @@ def _correlation(covariance: FloatArray) -> FloatArray:
     return np.asarray(correlation)
 
 
-def _intraclass_correlation(ranked: RankedPositives, values: FloatArray) -> FloatArray:
+def _intraclass_correlation(positives: RankedPositives, values: FloatArray) -> FloatArray:
     """Return the correlation of the contributions of one user, by analysis of variance, in [0, 0.9]."""
-    n_pos = len(ranked)
-    n_users = ranked.counts.size
-    counts = ranked.counts.astype(np.float64)
-    user_means = sum_by_user(ranked, values) / counts[:, None]
-    within_square = ((values - user_means[ranked.segment]) ** 2).sum(0) / max(n_pos - n_users, 1)
+    n_pos = len(positives)
+    n_users = positives.counts.size
+    counts = positives.counts.astype(np.float64)
+    user_means = sum_by_user(positives, values) / counts[:, None]
+    within_square = ((values - user_means[positives.segment]) ** 2).sum(0) / max(n_pos - n_users, 1)
     between_square = (counts[:, None] * (user_means - values.mean(0)) ** 2).sum(0) / max(n_users - 1, 1)
     user_size = max((n_pos - (counts**2).sum() / n_pos) / max(n_users - 1, 1), 1e-9)
     user_variance = np.maximum((between_square - within_square) / user_size, 0)

@@ -323,7 +323,7 @@ def _data_sentences(report: CorrectionReport) -> list[str]:
     if exposure is not None and exposure.slope is not None:
         slope, error = exposure.slope
         lines.append(
-            f"Items in exploration slots follow popularity with exponent {slope:.2f}; the exponent of random "
+            f"Items in randomised slots follow popularity with exponent {slope:.2f}; the exponent of random "
             f"slots is 0 ± {error:.2f}."
         )
     for row in report.reference_values.to_dict("records"):

@@ -124,7 +124,7 @@ class Correction(Result):
             counts = (sample.n_users, sample.n_positives, float(sample.size))
             note = ""
             if sample.ess is not None:
-                note = "assumes that exploration slots were random; pairs are weighted"
+                note = "assumes that randomised slots were random; pairs are weighted"
             covariance = sample.sample_covariance + half_hit
             rows += self._estimator_rows(RANDOM_SAMPLE, sample.value, covariance, counts, note)
             if self.ppi is not None:

@@ -84,7 +84,7 @@ def unpack_blocks(packed_blocks: Iterable[bytes]) -> pd.DataFrame | ListArrays:
 
 
 def _join_column(blocks: list[Block], name: str) -> AnyArray:
-    """Return one column of all blocks, with the type that it had before it was packed."""
+    """Return one column of all blocks, with the type that it had in the frame."""
     arrays = []
     types = []
     for block_types, columns in blocks:

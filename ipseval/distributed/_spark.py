@@ -1,6 +1,6 @@
 """Evaluation on Spark: one shuffle by user, one reduction per partition, merged in a tree.
 
-Spark shuffles rows one by one. The rows are therefore packed into a few blocks of bytes before the shuffle,
+Spark shuffles rows one by one. The rows are therefore joined into a few blocks of bytes before the shuffle,
 straight from the files.
 """
 

@@ -1,7 +1,7 @@
 """Pairs of whole numbers, sorted as single 64-bit keys: a fast path for well-formed lists and interactions.
 
 Partitions hold millions of entries of lists, and the general path passes over each a dozen times. Here user,
-item and rank are packed into one 64-bit number, so that a single sort reveals users, repeated pairs and gaps
+item and rank are the bits of one 64-bit number, so that a single sort reveals users, repeated pairs and gaps
 in the ranks. Input that is not well-formed (text, unknown items, repeated pairs, ranks with gaps, training
 items in lists) gives None. The general path then handles it, or raises the error.
 """

@@ -159,6 +159,7 @@ class LinearForm:
         Returns
         -------
         (n_pos,) float array
+            One coefficient per positive, in the order of the positives.
         """
         ranked = self.ranked
         user_times = times
@@ -188,6 +189,7 @@ class LinearForm:
         Returns
         -------
         (n_users_with_positives, k) and (n_users_with_positives,) float arrays
+            N_u of each column, and D_u, of the users with positives.
         """
         ranked = self.ranked
         w = self._effective_weights(weights)

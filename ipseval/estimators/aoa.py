@@ -34,6 +34,11 @@ class Aoa(Estimator):
         "user" (label ``aoa``) gives each user the same weight; "pooled" (label ``aoa-pooled``) gives each
         positive the same weight.
 
+    See Also
+    --------
+    ipseval.estimators.Ips : Weight positives by 1/P.
+    ipseval.estimators.Snips : Weight positives by 1/P and divide by the sum of weights.
+
     Notes
     -----
     c_ui is the contribution c(r_ui) of positive i of user u, and |U| counts the users with positives. For
@@ -44,7 +49,7 @@ class Aoa(Estimator):
     "pooled"    Σ_u Σ_{i∈S*_u} c_ui / Σ_u |S*_u|
     ==========  ==========================================
 
-    For other metrics, the value v_u of the user stands in place of (1/|S*_u|) Σ c. Both forms of a metric of
+    For other metrics, the value v_u of the user replaces (1/|S*_u|) Σ c. Both forms of a metric of
     sum type are 1/|U| Σ_u v_u. AOA of a metric of mean type is biased unless all propensities are equal [1]_.
 
     References
@@ -126,13 +131,13 @@ class Aoa(Estimator):
         return Claim("biased", "unless every relevant item is observed")
 
     def linear_form(
-        self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
+        self, metric: Metric, positives: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
         """Return how the contributions of `metric` are combined; None for a root of a mean."""
         if metric.root or metric.is_ratio_of_sums:
             return None
         return LinearForm(
-            ranked,
+            positives,
             per_user=self._gives_users_equal_weight(metric),
             weighted=False,
             is_sum=metric.kind == "sum",

@@ -140,7 +140,7 @@ class Estimator(ABC):
             )
 
     def linear_form(
-        self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
+        self, metric: Metric, positives: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
         """Return the linear form of the estimate in the contributions of `metric`; None if it has none.
 

@@ -42,6 +42,6 @@ class Claim:
     def __str__(self) -> str:
         if self.level == "no claim":
             if self.condition:
-                return f"plug-in: no claim ({self.condition})"
+                return f"plug-in: no guarantee ({self.condition})"
             return "plug-in: no claim"
         return f"{self.level} {self.condition}".strip()

@@ -1,4 +1,4 @@
-"""IPS: inverse propensity scoring, exactly unbiased given P on the scale of probabilities."""
+"""IPS: inverse propensity scoring, exactly unbiased given calibrated P."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ from ipseval.utils.types import BoolArray, FloatArray
 class Ips(Estimator):
     """Average a metric with inverse propensity weights over all users of the population (IPS).
 
-    It needs propensities on the scale of probabilities and, for metrics of mean type, the number of relevant
+    It needs propensities that are calibrated (true probabilities) and, for metrics of mean type, the number of relevant
     items of each user.
+
+    See Also
+    --------
+    ipseval.estimators.Snips : The self-normalised estimator, for relative propensities.
+    ipseval.estimators.Aoa : The average without weights.
 
     Notes
     -----
@@ -124,7 +129,7 @@ class Ips(Estimator):
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return "exactly unbiased" with all its conditions; no claim where s_u is estimated."""
+        """Return "exactly unbiased" with all its conditions; no guarantee where s_u is estimated."""
         if not metric.has_unbiased:
             return Claim("no claim", "it has no unbiased form")
         if metric.needs_n_relevant and n_relevant != "known":

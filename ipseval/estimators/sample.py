@@ -72,7 +72,7 @@ class Sample:
     def __repr__(self) -> str:
         scale = "no propensity"
         if self.propensity is not None:
-            scale = "propensity up to a factor"
+            scale = "relative propensity"
             if self.is_probability:
                 scale = "probabilities"
         return f"Sample({self.ranked!r}; {scale})"
@@ -192,7 +192,7 @@ def check_sampled_lists(per: str, metrics: Sequence[Metric]) -> None:
 
 
 def build_sample(
-    ranked: RankedPositives,
+    positives: RankedPositives,
     propensity: Propensity | None,
     n_relevant: NRelevantLike,
     ties: TieChoice,
@@ -205,19 +205,19 @@ def build_sample(
     """
     # A positive without a propensity is excluded as a user–item pair, from all estimators alike: it is
     # neither a positive nor a candidate of its user, and the ranks of the others are counted without it.
-    n_relevant_kind, n_relevant_by_user = _resolve_n_relevant(ranked, n_relevant)
-    sample = Sample(ranked, n_relevant=n_relevant_by_user, n_relevant_kind=n_relevant_kind, ties=ties)
+    n_relevant_kind, n_relevant_by_user = _resolve_n_relevant(positives, n_relevant)
+    sample = Sample(positives, n_relevant=n_relevant_by_user, n_relevant_kind=n_relevant_kind, ties=ties)
     if propensity is None:
         return sample
-    propensity.check_ids(ranked)
-    values = propensity.for_pairs(ranked.user, ranked.item)
+    propensity.check_ids(positives)
+    values = propensity.for_pairs(positives.user, positives.item)
     if np.isnan(values).all() and not allow_empty:
         raise PropensityError(NO_PROPENSITY)
     return sample.under(values, propensity.is_probability)
 
 
 def _resolve_n_relevant(
-    ranked: RankedPositives, n_relevant: NRelevantLike
+    positives: RankedPositives, n_relevant: NRelevantLike
 ) -> tuple[NRelevant, FloatArray | None]:
     """Return the source of s_u, and s_u of every user (n_users,) where it is known."""
     if n_relevant is None:
@@ -226,14 +226,14 @@ def _resolve_n_relevant(
         check_choice("n_relevant", n_relevant, ("estimated",))
         return "estimated", None
     if np.ndim(n_relevant) == 0:
-        n_relevant = np.full(ranked.n_population, n_relevant)
-    n_relevant = align_labels(n_relevant, ranked.user_ids, "n_relevant")
-    n_relevant_by_user = as_float_vector("n_relevant", n_relevant, size=ranked.n_population)
-    _check_n_relevant(ranked, n_relevant_by_user)
+        n_relevant = np.full(positives.n_population, n_relevant)
+    n_relevant = align_labels(n_relevant, positives.user_ids, "n_relevant")
+    n_relevant_by_user = as_float_vector("n_relevant", n_relevant, size=positives.n_population)
+    _check_n_relevant(positives, n_relevant_by_user)
     return "known", n_relevant_by_user
 
 
-def _check_n_relevant(ranked: RankedPositives, n_relevant: FloatArray) -> None:
+def _check_n_relevant(positives: RankedPositives, n_relevant: FloatArray) -> None:
     """Raise `InputError` for numbers of relevant items that the data rule out."""
     n_invalid = int((~(n_relevant >= 0) | np.isinf(n_relevant)).sum())
     if n_invalid:
@@ -241,14 +241,14 @@ def _check_n_relevant(ranked: RankedPositives, n_relevant: FloatArray) -> None:
             f"must be finite and >= 0; {n_invalid} of {n_relevant.size} entries are not.",
             argument="n_relevant",
         )
-    n_items = ranked.item_ids.size
+    n_items = positives.item_ids.size
     n_too_large = int((n_relevant > n_items).sum())
     if n_too_large:
         raise InputError(
             f"must be at most the number of items, {n_items:,}; got more for {format_count(n_too_large, 'user')}.",
             argument="n_relevant",
         )
-    n_too_small = int((n_relevant[ranked.users] < ranked.counts).sum())
+    n_too_small = int((n_relevant[positives.users] < positives.counts).sum())
     if n_too_small:
         raise InputError(
             "must be at least the number of observed positives of each user, which are relevant, too; got less "

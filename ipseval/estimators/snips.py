@@ -38,7 +38,7 @@ CLAIMS_OF_MEANS = {
 def normalized_user_values(sample: Sample, metric: Metric) -> FloatArray:
     """Return v_u = Σ_{i∈S*_u} w c / Σ_{i∈S*_u} w of each user with positives, w = 1/P.
 
-    A metric that is no mean of contributions c defines its own weighted value v_u, which is returned then.
+    A metric that is not a mean of contributions c defines its own weighted value v_u, which is returned then.
     """
     if not is_mean_of_contributions(metric):
         return sample.user_values(metric, weighted=True)
@@ -63,6 +63,11 @@ class Snips(Estimator):
         each user. "global" (label ``snips-global``) divides once, by the sum over users of their mean weight.
         "pooled" (label ``snips-pooled``) divides once, by the sum of the weights of all positives.
 
+    See Also
+    --------
+    ipseval.estimators.Ips : The estimator without self-normalisation.
+    ipseval.estimators.ShrunkSnips : SNIPS with shrunk weights.
+
     Notes
     -----
     c_ui is the contribution c(r_ui) of positive i of user u, and |U| counts the users with positives. For
@@ -81,8 +86,8 @@ class Snips(Estimator):
     three forms take.
 
     Metrics of sum type under "global" and "pooled" are (Σ_u Σ w c / Σ_u Σ w) · 1/|U| Σ_u |S*_u|: the weights
-    are scaled to the observed number of positives. A metric of pairs such as ``auc`` under "pooled", with P
-    on the scale of probabilities, is the ratio of won pairs to pairs,
+    are scaled to the observed number of positives. A metric of pairs such as ``auc`` under "pooled", with
+    calibrated P, is the ratio of won pairs to pairs,
     Σ_u [Σŷ(n − 1 − z) − e₂] / Σ_u [(n − 1)e₁ − 2e₂].
 
     References
@@ -183,10 +188,10 @@ class Snips(Estimator):
             return CLAIMS_OF_MEANS[self.normalize]
         if metric.kind == "sum" and self.normalize != "user":
             return Claim("consistent", "up to the observation rate, given relative propensities")
-        return Claim("no claim", "observed positives stand in for all relevant items")
+        return Claim("no claim", "observed positives represent all relevant items")
 
     def linear_form(
-        self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
+        self, metric: Metric, positives: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
         """Return how contributions and weights are combined; None for roots and for ratios of pairs.
 
@@ -196,7 +201,7 @@ class Snips(Estimator):
             return None
         is_sum = metric.kind == "sum"
         return LinearForm(
-            ranked,
+            positives,
             per_user=self.normalize == "user",
             weighted=True,
             is_sum=is_sum,
@@ -233,7 +238,7 @@ class Snips(Estimator):
         if sample.ties in ("min", "max") and ranked.has_ties:
             n_tied = int((ranked.n_tied > 0).sum())
             raise InputError(
-                f"{self.label} of {metric.label} with P on the scale of probabilities counts pairs of "
+                f"{self.label} of {metric.label} with calibrated P counts pairs of "
                 f"relevant items. With ties={sample.ties!r} it needs to know which tied items are relevant; "
                 f"{n_tied:,} of {len(ranked):,} positives are tied. Use ties='mean' or 'expected', or "
                 "snips-global."
@@ -253,6 +258,10 @@ class ShrunkSnips(Estimator):
     ----------
     shrinkage : float
         λ in [0, 1]: 1 is ``snips``, 0 is ``snips-global``.
+
+    See Also
+    --------
+    ipseval.estimators.Snips : SNIPS without shrinkage.
 
     Notes
     -----
@@ -327,10 +336,10 @@ class ShrunkSnips(Estimator):
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return that nothing is claimed."""
+        """Return that there is no guarantee."""
         if metric.kind == "mean":
             return Claim("no claim")
-        return Claim("no claim", "observed positives stand in for all relevant items")
+        return Claim("no claim", "observed positives represent all relevant items")
 
     def _normalizer(self, sample: Sample, users: BoolArray) -> tuple[float, FloatArray]:
         """Return w̄ over the selected users, and the normaliser of every user, (n_users_with_positives,)."""

@@ -75,6 +75,10 @@ def evaluate_ratings(
     PropensityError
         When an estimator lacks its propensity or, for ips, one that is calibrated.
 
+    See Also
+    --------
+    ipseval.evaluate : Evaluate rankings by held-out positives.
+
     Notes
     -----
     With δ_ui the loss of a rated pair and P_ui the probability that it is rated,

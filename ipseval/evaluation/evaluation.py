@@ -235,6 +235,7 @@ class Evaluation(Result):
         Returns
         -------
         Estimate
+            Value, standard error, per-user sums and guarantee.
 
         Raises
         ------
@@ -327,6 +328,7 @@ class Evaluation(Result):
         Returns
         -------
         Evaluation
+            A copy with other intervals and the same estimates.
         """
         check_choice("interval", interval, INTERVAL_METHODS)
         intervals: dict[Key, Interval] | None = None
@@ -738,6 +740,7 @@ class Evaluation(Result):
         Returns
         -------
         EvaluationDiff
+            `frame` has one row per model, metric and estimator, with both values and their difference.
 
         Raises
         ------
@@ -768,6 +771,7 @@ class Evaluation(Result):
         Returns
         -------
         Segments
+            Estimates by group; `frame` has one row per model, metric, estimator and group.
 
         Raises
         ------
@@ -821,6 +825,7 @@ class Evaluation(Result):
         Returns
         -------
         Decomposition
+            Shares and values of each group; printing shows the tables and sentences.
 
         Raises
         ------
@@ -939,6 +944,7 @@ class Evaluation(Result):
         Returns
         -------
         Explanation
+            A report that prints as text, and has `to_html`, `to_markdown` and `to_latex`.
         """
         content = self._content(page=True)
         return Explanation(build_explanation(content, digits=digits))
@@ -1129,6 +1135,7 @@ class Evaluation(Result):
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
 
         Raises
         ------

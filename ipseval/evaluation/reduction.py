@@ -236,7 +236,7 @@ def _collect_ranking_counts(ranks: Mapping[str, RankedPositives]) -> tuple[Count
     first = next(iter(ranks.values()))
     n_excluded = first.n_not_candidates
     n_all = len(first) + n_excluded
-    exclusion = Count("test positives that are no candidates, left out", n_excluded, n_all, RESULT)
+    exclusion = Count("test positives that are not candidates, left out", n_excluded, n_all, RESULT)
     return (*counts, *drop_zero_counts(exclusion))
 
 

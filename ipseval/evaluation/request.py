@@ -144,9 +144,9 @@ class Request:
         """Whether P is calibrated: a probability, not only relative."""
         return self.propensity is not None and self.propensity.is_probability
 
-    def sample(self, ranked: RankedPositives) -> Sample:
+    def sample(self, positives: RankedPositives) -> Sample:
         """Return the positives of one recommender that have a propensity, with it; possibly none."""
-        return build_sample(ranked, self.propensity, self.n_relevant, self.ties, allow_empty=True)
+        return build_sample(positives, self.propensity, self.n_relevant, self.ties, allow_empty=True)
 
 
 def resolve_estimators(
@@ -228,11 +228,11 @@ def check_candidates(candidates: object, metrics: Sequence[Metric]) -> None:
         check_sampled_lists(candidates.per, metrics)
 
 
-def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> None:
+def warn_about_sampling(positives: RankedPositives, metrics: Sequence[Metric]) -> None:
     """Warn of metrics that use ranks in a sample, or in each user's own list, as ranks in the catalogue."""
-    sampling = ranked.sampling
+    sampling = positives.sampling
     if sampling is None:
-        if ranked.candidates.startswith(LISTS_BY_USER) and not all(
+        if positives.candidates.startswith(LISTS_BY_USER) and not all(
             metric.linear_in_rank for metric in metrics
         ):
             warn_user(

@@ -143,23 +143,25 @@ WORDS: dict[str, str] = {
 }
 
 
-def _check_recall(name: str, ranked: RankedPositives, split: Split) -> list[SanityWarning]:
+def _check_recall(name: str, positives: RankedPositives, split: Split) -> list[SanityWarning]:
     """Compare recall with chance, over positives of items that occur in training."""
-    is_checked = np.ones(len(ranked), dtype=bool)
+    is_checked = np.ones(len(positives), dtype=bool)
     if len(split.train):
-        is_checked = split.train.popularity[ranked.item] > 0
-    if ranked.list_length is not None:  # users without a list have no ranks
-        is_checked &= ranked.list_length[ranked.user] > 0
+        is_checked = split.train.popularity[positives.item] > 0
+    if positives.list_length is not None:  # users without a list have no ranks
+        is_checked &= positives.list_length[positives.user] > 0
     if not is_checked.any():
         return []
-    n_candidates = ranked.n_candidates[is_checked].astype(np.float64)
+    n_candidates = positives.n_candidates[is_checked].astype(np.float64)
     cutoff = np.ceil(DEPTH * n_candidates)
-    if ranked.max_rank is not None:
-        cutoff = np.minimum(cutoff, ranked.max_rank)
-    n_above = ranked.n_above[is_checked]
-    hits = np.clip((cutoff - n_above) / (ranked.n_tied[is_checked] + 1.0), 0.0, 1.0)
+    if positives.max_rank is not None:
+        cutoff = np.minimum(cutoff, positives.max_rank)
+    n_above = positives.n_above[is_checked]
+    hits = np.clip((cutoff - n_above) / (positives.n_tied[is_checked] + 1.0), 0.0, 1.0)
     chance = np.minimum(cutoff / n_candidates, 1.0)
-    error = _compute_clustered_error(hits - chance, ranked.user[is_checked], ranked.item[is_checked], chance)
+    error = _compute_clustered_error(
+        hits - chance, positives.user[is_checked], positives.item[is_checked], chance
+    )
     if error == 0:
         return []
     recall = float(hits.mean())

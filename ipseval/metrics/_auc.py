@@ -46,35 +46,37 @@ class Auc(Metric):
         plug_in="Σwc/Σw, c the share of non-positives below",
     )
 
-    def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
+    def contributions(self, positives: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
         """Return the share of non-positive candidates below each positive, (n_pos,); NaN without any."""
-        rule = self._resolve_tie_rule(ranked, ties)
-        return cache_last(ranked, (self, rule), lambda: self._compute_shares_below(ranked, rule))
+        rule = self._resolve_tie_rule(positives, ties)
+        return cache_last(positives, (self, rule), lambda: self._compute_shares_below(positives, rule))
 
-    def _compute_shares_below(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        ranked = ranked.in_one_list  # with sampled candidates, which can contain the other positives
-        positives_above, positives_tied = count_better_positives(ranked)
-        n_negatives = ranked.n_candidates - np.repeat(ranked.counts, ranked.counts)
-        negatives_above = ranked.n_above - positives_above
-        negatives_tied = ranked.n_tied - positives_tied
+    def _compute_shares_below(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
+        positives = positives.in_one_list  # with sampled candidates, which can contain the other positives
+        positives_above, positives_tied = count_better_positives(positives)
+        n_negatives = positives.n_candidates - np.repeat(positives.counts, positives.counts)
+        negatives_above = positives.n_above - positives_above
+        negatives_tied = positives.n_tied - positives_tied
         lost_pairs = negatives_above + LOST_SHARE_OF_TIES[rule] * negatives_tied
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(n_negatives > 0, 1 - lost_pairs / n_negatives, np.nan)
 
-    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        return ranked.mean_by_user(self.contributions(ranked, ties=rule), weights)
+    def _user_values(
+        self, positives: RankedPositives, weights: FloatArray | None, rule: TieRule
+    ) -> FloatArray:
+        return positives.mean_by_user(self.contributions(positives, ties=rule), weights)
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return compute_share_below(rank, n_candidates)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         """Return [Σ ŷ (n − 1 − z) − s(s − 1)/2] / (s(n − s)): exactly unbiased given s, no independence."""
         assert n_relevant is not None
         s = n_relevant
-        n_below, n = self._count_below(ranked)
-        won_pairs = ranked.sum_by_user(inverse * n_below)
+        n_below, n = self._count_below(positives)
+        won_pairs = positives.sum_by_user(inverse * n_below)
         return np.where(n > s, (won_pairs - s * (s - 1) / 2) / (s * (n - s)), np.nan)
 
     def unobserved(self, n_candidates: FloatArray, n_relevant: FloatArray) -> FloatArray:
@@ -88,7 +90,7 @@ class Auc(Metric):
             return np.where(n > s, -(s - 1) / (2 * (n - s)), np.nan)
 
     def pair_sums(
-        self, ranked: RankedPositives, inverse: FloatArray, *, ties: TieChoice = "default"
+        self, positives: RankedPositives, inverse: FloatArray, *, ties: TieChoice = "default"
     ) -> tuple[FloatArray, FloatArray]:
         """Return unbiased estimates of the won pairs and of all pairs of each user, which need no s_u.
 
@@ -96,23 +98,25 @@ class Auc(Metric):
         They are unbiased if the observations are independent; the ratio of their sums over users is
         consistent.
         """
-        self._resolve_unbiased_tie_rule(ranked, ties)  # raises for a rule without unbiased form
-        e1 = ranked.sum_by_user(inverse)
-        e2 = 0.5 * (e1**2 - ranked.sum_by_user(inverse**2))
-        n_below, n = self._count_below(ranked)
-        won_pairs = ranked.sum_by_user(inverse * n_below) - e2
+        self._resolve_unbiased_tie_rule(positives, ties)  # raises for a rule without unbiased form
+        e1 = positives.sum_by_user(inverse)
+        e2 = 0.5 * (e1**2 - positives.sum_by_user(inverse**2))
+        n_below, n = self._count_below(positives)
+        won_pairs = positives.sum_by_user(inverse * n_below) - e2
         return won_pairs, (n - 1) * e1 - 2 * e2
 
-    def _count_below(self, ranked: RankedPositives) -> tuple[FloatArray, IntArray]:
+    def _count_below(self, positives: RankedPositives) -> tuple[FloatArray, IntArray]:
         """Return n − r of each positive, (n_pos,), and n of each user; estimates with sampled candidates."""
-        sampling = ranked.sampling
+        sampling = positives.sampling
         if sampling is None:
-            return ranked.n_candidates - compute_mean_rank(ranked), ranked.n_candidates[ranked.starts]
-        positives_above, positives_tied = count_better_positives(ranked)
-        s = np.repeat(ranked.counts, ranked.counts)
+            return positives.n_candidates - compute_mean_rank(positives), positives.n_candidates[
+                positives.starts
+            ]
+        positives_above, positives_tied = count_better_positives(positives)
+        s = np.repeat(positives.counts, positives.counts)
         n = sampling.n_candidates
         if sampling.pool != "candidates":  # its size does not contain the other positives
             n = n + s - 1
-        negatives_below = np.where(n > s, self.contributions(ranked, ties="mean") * (n - s), 0.0)
+        negatives_below = np.where(n > s, self.contributions(positives, ties="mean") * (n - s), 0.0)
         n_below = negatives_below + s - 1 - positives_above - positives_tied / 2
-        return n_below, n[ranked.starts]
+        return n_below, n[positives.starts]

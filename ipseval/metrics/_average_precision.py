@@ -62,24 +62,26 @@ class AveragePrecision(Metric):
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return 1 / rank
 
-    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+    def _user_values(
+        self, positives: RankedPositives, weights: FloatArray | None, rule: TieRule
+    ) -> FloatArray:
         if weights is None:
-            ones = np.ones(len(ranked))
-            return self._compute_pair_sum(ranked, ones, rule) / self._compute_denominator(ranked.counts)
-        largest = sort_descending(ranked, weights)
+            ones = np.ones(len(positives))
+            return self._compute_pair_sum(positives, ones, rule) / self._compute_denominator(positives.counts)
+        largest = sort_descending(positives, weights)
         if self.cutoff is not None:
-            largest = np.where(count_preceding_rows(ranked) < self.cutoff, largest, 0.0)
-        mean = ranked.mean_by_user(weights)
-        scaled_weights = weights / mean[ranked.segment]
-        ranges = find_rank_ranges(ranked, rule)
-        total = compute_by_user(ranked, ranges, scaled_weights, partial(self._compute_weighted_sums, rule))
-        return total * mean / ranked.sum_by_user(largest)
+            largest = np.where(count_preceding_rows(positives) < self.cutoff, largest, 0.0)
+        mean = positives.mean_by_user(weights)
+        scaled_weights = weights / mean[positives.segment]
+        ranges = find_rank_ranges(positives, rule)
+        total = compute_by_user(positives, ranges, scaled_weights, partial(self._compute_weighted_sums, rule))
+        return total * mean / positives.sum_by_user(largest)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         assert n_relevant is not None
-        return self._compute_pair_sum(ranked, inverse, rule) / self._compute_denominator(n_relevant)
+        return self._compute_pair_sum(positives, inverse, rule) / self._compute_denominator(n_relevant)
 
     def _compute_denominator(self, n_relevant: FloatArray | IntArray) -> FloatArray:
         """Return min(s, k) as floats; s without a cutoff."""
@@ -143,10 +145,12 @@ class AveragePrecision(Metric):
 
     # The sum over pairs.
 
-    def _compute_pair_sum(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
+    def _compute_pair_sum(
+        self, positives: RankedPositives, relevance: FloatArray, rule: TieRule
+    ) -> FloatArray:
         """Return Σ_i y_i [A_i (1 + Σ_{j above i} y_j) + B_i Σ_{j tied with i} y_j] of each user."""
         # A_i = E[1{r_i≤k}/r_i] and B_i = E[1{r_i≤k, r_j<r_i}/r_i] for a j in the same tie group.
-        ranges = find_rank_ranges(ranked, rule)
+        ranges = find_rank_ranges(positives, rule)
         depth = int((ranges.n_above + ranges.n_ranks).max(initial=1))
         if self.cutoff is not None:
             depth = min(depth, self.cutoff)
@@ -163,7 +167,7 @@ class AveragePrecision(Metric):
             terms = y * (single * (1 + relevance_above) + pair * relevance_tied)
             return np.asarray(terms.sum(axis=1))
 
-        return compute_by_user(ranked, ranges, relevance, compute_bucket)
+        return compute_by_user(positives, ranges, relevance, compute_bucket)
 
     def _compute_mean_rank_terms(self, groups: TieGroups) -> tuple[FloatArray, FloatArray]:
         """Return A_i and B_i of each entry where the items of a tie group have its mean rank."""

@@ -28,15 +28,17 @@ class FirstRelevantMetric(Metric):
     kind = "list"
     needs_independence = True
 
-    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+    def _user_values(
+        self, positives: RankedPositives, weights: FloatArray | None, rule: TieRule
+    ) -> FloatArray:
         # The weights are not used: the value is that of the unbiased form where every P is 1.
-        return self._unbiased(ranked, np.ones(len(ranked)), None, rule)
+        return self._unbiased(positives, np.ones(len(positives)), None, rule)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        ranges = find_rank_ranges(ranked, rule)
-        return compute_by_user(ranked, ranges, inverse, partial(self._compute_bucket, rule))
+        ranges = find_rank_ranges(positives, rule)
+        return compute_by_user(positives, ranges, inverse, partial(self._compute_bucket, rule))
 
     @abstractmethod
     def _compute_bucket(self, rule: TieRule, groups: TieGroups, relevance: FloatArray) -> FloatArray:

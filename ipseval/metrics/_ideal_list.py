@@ -53,67 +53,71 @@ class IdealListMetric(Metric):
         return not self.is_relative
 
     def rank_contributions(
-        self, ranked: RankedPositives, *, ties: TieChoice = "default"
+        self, positives: RankedPositives, *, ties: TieChoice = "default"
     ) -> FloatArray | None:
         """Return c(r) of each row, (n_rows,); None for a relative metric."""
         if not self.adds_up:
             return None
-        return self._compute_discounts(ranked, self._resolve_tie_rule(ranked, ties))
+        return self._compute_discounts(positives, self._resolve_tie_rule(positives, ties))
 
     def weighted_contributions(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+        self, positives: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return c (n_pos,) with the value Σwc/Σw: the gain of a positive over the gain of the ideal list."""
-        discount = self._compute_discounts(ranked, self._resolve_tie_rule(ranked, ties))
+        discount = self._compute_discounts(positives, self._resolve_tie_rule(positives, ties))
         w = weights
         if w is None:
-            w = np.ones(len(ranked))
-        gain = self._compute_weighted_gains(ranked, weights)
+            w = np.ones(len(positives))
+        gain = self._compute_weighted_gains(positives, weights)
         if gain is None:
             gain = w
         with np.errstate(invalid="ignore", divide="ignore"):
-            scale = ranked.sum_by_user(w) / self._compute_ideal_value(ranked, gain)
+            scale = positives.sum_by_user(w) / self._compute_ideal_value(positives, gain)
         if not self.is_relative:
-            scale = scale * self._sum_ideal_discounts(ranked.counts)
-        scale_of_positive = np.where(np.isfinite(scale), scale, np.nan)[ranked.segment]
+            scale = scale * self._sum_ideal_discounts(positives.counts)
+        scale_of_positive = np.where(np.isfinite(scale), scale, np.nan)[positives.segment]
         return scale_of_positive * (gain / w) * discount
 
-    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        discount = self._compute_discounts(ranked, rule)
-        gain = self._compute_weighted_gains(ranked, weights)
+    def _user_values(
+        self, positives: RankedPositives, weights: FloatArray | None, rule: TieRule
+    ) -> FloatArray:
+        discount = self._compute_discounts(positives, rule)
+        gain = self._compute_weighted_gains(positives, weights)
         if gain is None:
-            total = ranked.sum_by_user(discount)
+            total = positives.sum_by_user(discount)
             if self.is_relative:
-                return total / self._sum_ideal_discounts(ranked.counts)
+                return total / self._sum_ideal_discounts(positives.counts)
             return total
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = ranked.sum_by_user(gain * discount) / self._compute_ideal_value(ranked, gain)
+            share = positives.sum_by_user(gain * discount) / self._compute_ideal_value(positives, gain)
         if self.is_relative:
             return share
-        return share * self._sum_ideal_discounts(ranked.counts)
+        return share * self._sum_ideal_discounts(positives.counts)
 
-    def _compute_discounts(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+    def _compute_discounts(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
         """Return c of each positive under the tie rule, without its gain, (n_pos,)."""
         return cache_last(
-            ranked, (self, rule), lambda: average_over_ties(self.at_rank, ranked, rule, self.cutoff)
+            positives, (self, rule), lambda: average_over_ties(self.at_rank, positives, rule, self.cutoff)
         )
 
     def _compute_weighted_gains(
-        self, ranked: RankedPositives, weights: FloatArray | None
+        self, positives: RankedPositives, weights: FloatArray | None
     ) -> FloatArray | None:
         """Return w_i g_i of each positive, (n_pos,); None where all are 1."""
         gain_kind = getattr(self, "gain", "binary")
         if gain_kind == "binary":
             return weights
-        gain = compute_gains(ranked, gain_kind, self.label)
+        gain = compute_gains(positives, gain_kind, self.label)
         if weights is None:
             return gain
         return weights * gain
 
-    def _compute_ideal_value(self, ranked: RankedPositives, gain: FloatArray) -> FloatArray:
+    def _compute_ideal_value(self, positives: RankedPositives, gain: FloatArray) -> FloatArray:
         """Return Σ g c of the ideal list of each user, for weighted gains g (n_pos,)."""
-        discount = self._compute_first_discounts(int(ranked.counts.max(initial=0)))
-        return ranked.sum_by_user(sort_descending(ranked, gain) * discount[count_preceding_rows(ranked)])
+        discount = self._compute_first_discounts(int(positives.counts.max(initial=0)))
+        return positives.sum_by_user(
+            sort_descending(positives, gain) * discount[count_preceding_rows(positives)]
+        )
 
     def _sum_ideal_discounts(self, counts: IntArray) -> FloatArray:
         """Return Σ_{j≤s} c(j) for each number s of relevant items."""
@@ -128,24 +132,24 @@ class IdealListMetric(Metric):
         return self.at_rank(np.arange(1.0, max_rank + 1), np.nan)
 
 
-def sort_descending(ranked: RankedPositives, values: FloatArray) -> FloatArray:
+def sort_descending(positives: RankedPositives, values: FloatArray) -> FloatArray:
     """Return values of the positives (n_pos,), sorted within each user from the largest to the smallest."""
     if not values.size or values.min() == values.max():
         return values
     # The weights of a sample are read-only, and every metric of an evaluation sorts the same array.
     is_cacheable = not values.flags.writeable
-    if is_cacheable and ranked.cache.get("largest first", (None,))[0] is values:
-        cached_values: FloatArray = ranked.cache["largest first"][1]
+    if is_cacheable and positives.cache.get("largest first", (None,))[0] is values:
+        cached_values: FloatArray = positives.cache["largest first"][1]
         return cached_values
-    users_by_count = np.argsort(ranked.counts, kind="stable")
-    distinct_counts, first_users = np.unique(ranked.counts[users_by_count], return_index=True)
+    users_by_count = np.argsort(positives.counts, kind="stable")
+    distinct_counts, first_users = np.unique(positives.counts[users_by_count], return_index=True)
     user_groups = np.split(users_by_count, first_users[1:])
     sorted_values = np.empty_like(values)
     for count, users in zip(distinct_counts, user_groups, strict=True):
-        rows = ranked.starts[users, None] + np.arange(count)
+        rows = positives.starts[users, None] + np.arange(count)
         sorted_values[rows] = np.sort(values[rows], axis=1)[:, ::-1]
     if is_cacheable:
-        ranked.cache["largest first"] = (values, as_readonly(sorted_values))
+        positives.cache["largest first"] = (values, as_readonly(sorted_values))
     return sorted_values
 
 
@@ -180,13 +184,13 @@ class Ndcg(IdealListMetric):
         return compute_log_discount(rank)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         if self.gain != "binary":
             raise InputError(f"{self.label} has no unbiased form for graded gains; ask for aoa or snips.")
-        value = inverse * self._compute_discounts(ranked, rule)
-        result = np.empty(ranked.starts.size)
-        for bucket in build_user_buckets(ranked):
+        value = inverse * self._compute_discounts(positives, rule)
+        result = np.empty(positives.starts.size)
+        for bucket in build_user_buckets(positives):
             width = bucket.rows.shape[1]
             inverse_ideal = 1 / self._accumulate_discounts(self._max_ideal_size(width))[1:]
             step = max(1, MAX_CELLS // (inverse_ideal.size * (width + 1)))
@@ -283,9 +287,9 @@ class Precision(IdealListMetric):
         return np.full_like(rank, 1 / self.cutoff)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        total = ranked.sum_by_user(inverse * self._compute_discounts(ranked, rule))
+        total = positives.sum_by_user(inverse * self._compute_discounts(positives, rule))
         if not self.is_relative:
             return total
         assert self.cutoff is not None
@@ -326,6 +330,6 @@ class Rbp(IdealListMetric):
         return np.asarray((1 - self.p) * self.p ** (rank - 1))
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        return ranked.sum_by_user(inverse * self._compute_discounts(ranked, rule))
+        return positives.sum_by_user(inverse * self._compute_discounts(positives, rule))

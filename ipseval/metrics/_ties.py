@@ -102,14 +102,14 @@ class TieGroups:
         return np.asarray(self.is_positive & (self.first_column == columns))
 
 
-def compute_mean_rank(ranked: RankedPositives) -> FloatArray:
+def compute_mean_rank(positives: RankedPositives) -> FloatArray:
     """Return the 1-based rank of each positive, which is the mean rank of its tie group, (n_pos,)."""
-    return ranked.n_above + 0.5 * ranked.n_tied + 1.0
+    return positives.n_above + 0.5 * positives.n_tied + 1.0
 
 
 def average_over_ties(
     at_rank: Callable[[FloatArray, IntArray], FloatArray],
-    ranked: RankedPositives,
+    positives: RankedPositives,
     rule: TieRule,
     cutoff: int | None,
     *,
@@ -120,10 +120,10 @@ def average_over_ties(
     Under "mean" it is the function at the mean rank, under the other rules its mean over the possible ranks.
     `at_rank(rank, n_candidates)` is 0 beyond `cutoff`; `reads_n` says whether it depends on `n_candidates`.
     """
-    n = ranked.n_candidates
-    if rule == "mean" or not ranked.has_ties:
-        return at_rank(compute_mean_rank(ranked), n)
-    ranges = find_rank_ranges(ranked, rule)
+    n = positives.n_candidates
+    if rule == "mean" or not positives.has_ties:
+        return at_rank(compute_mean_rank(positives), n)
+    ranges = find_rank_ranges(positives, rule)
     value = np.asarray(at_rank(ranges.n_above + 1.0, n), dtype=np.float64)
     is_tied = ranges.n_ranks > 1
     row_groups = [np.flatnonzero(is_tied)]
@@ -144,57 +144,57 @@ def average_over_ties(
     return value
 
 
-def find_rank_ranges(ranked: RankedPositives, rule: TieRule) -> RankRanges:
+def find_rank_ranges(positives: RankedPositives, rule: TieRule) -> RankRanges:
     """Return the ranks that each positive can take under the tie rule."""
-    n_ranks = ranked.n_tied + 1
-    if rule not in ("min", "max") or not ranked.has_ties:
-        return RankRanges(ranked.n_above, n_ranks)
+    n_ranks = positives.n_tied + 1
+    if rule not in ("min", "max") or not positives.has_ties:
+        return RankRanges(positives.n_above, n_ranks)
     # Under "min" and "max" a group has as many ranks as positives. The order of the positives stays random,
     # so that no two of them share a rank.
-    n_positives = count_tied_positives(ranked)
+    n_positives = count_tied_positives(positives)
     if rule == "min":
-        return RankRanges(ranked.n_above, n_positives)
-    return RankRanges(ranked.n_above + n_ranks - n_positives, n_positives)
+        return RankRanges(positives.n_above, n_positives)
+    return RankRanges(positives.n_above + n_ranks - n_positives, n_positives)
 
 
-def count_tied_positives(ranked: RankedPositives) -> IntArray:
+def count_tied_positives(positives: RankedPositives) -> IntArray:
     """Return the number of positives in the tie group of each positive, itself included, (n_pos,)."""
-    order = ranked.by_rank
-    sizes = np.diff(np.flatnonzero(_starts_tie_group(ranked)), append=order.size)
+    order = positives.by_rank
+    sizes = np.diff(np.flatnonzero(_starts_tie_group(positives)), append=order.size)
     result = np.empty(order.size, dtype=np.int64)
     result[order] = np.repeat(sizes, sizes)
     # Positives beyond the end of top-K lists share a rank (stored as K + 1) without being tied.
-    return np.minimum(result, ranked.n_tied + 1)
+    return np.minimum(result, positives.n_tied + 1)
 
 
-def _starts_tie_group(ranked: RankedPositives) -> BoolArray:
+def _starts_tie_group(positives: RankedPositives) -> BoolArray:
     """Return whether the rank of a positive differs from that before it, in the order `by_rank`, (n_pos,)."""
-    has_new_rank = np.diff(ranked.n_above[ranked.by_rank], prepend=-1) != 0
-    is_first_of_user = count_preceding_rows(ranked) == 0
+    has_new_rank = np.diff(positives.n_above[positives.by_rank], prepend=-1) != 0
+    is_first_of_user = count_preceding_rows(positives) == 0
     return np.asarray(has_new_rank | is_first_of_user)
 
 
-def count_better_positives(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
+def count_better_positives(positives: RankedPositives) -> tuple[IntArray, IntArray]:
     """Return the numbers of the user's positives above and tied with each positive, (n_pos,) each.
 
     The ranking must be complete: positives beyond the end of a list have an arbitrary order.
     """
-    if ranked.sampling is not None and ranked.sampling.order is not None:
+    if positives.sampling is not None and positives.sampling.order is not None:
         # Each positive has its own draw of candidates, so that `n_above` is not comparable between them.
-        return ranks_within_group(ranked.user, -ranked.sampling.order)
-    order = ranked.by_rank
-    position = count_preceding_rows(ranked)  # equal in both orders, as both are sorted by user
+        return ranks_within_group(positives.user, -positives.sampling.order)
+    order = positives.by_rank
+    position = count_preceding_rows(positives)  # equal in both orders, as both are sorted by user
     n_above = np.empty_like(position)
-    if not ranked.has_ties:
+    if not positives.has_ties:
         n_above[order] = position
         return n_above, np.zeros_like(position)
-    group_start = np.maximum.accumulate(np.where(_starts_tie_group(ranked), np.arange(order.size), 0))
+    group_start = np.maximum.accumulate(np.where(_starts_tie_group(positives), np.arange(order.size), 0))
     n_above[order] = position[group_start]
-    return n_above, count_tied_positives(ranked) - 1
+    return n_above, count_tied_positives(positives) - 1
 
 
 def compute_by_user(
-    ranked: RankedPositives,
+    positives: RankedPositives,
     ranges: RankRanges,
     values: FloatArray,
     compute: Callable[[TieGroups, FloatArray], FloatArray],
@@ -204,8 +204,8 @@ def compute_by_user(
     `compute` gets the tie groups of the bucket and the values of its positives, (n_bucket, width), with 0 in
     the padding, and returns one number per user.
     """
-    result = np.empty(ranked.starts.size)
-    for bucket in build_user_buckets(ranked):
+    result = np.empty(positives.starts.size)
+    for bucket in build_user_buckets(positives):
         result[bucket.users] = compute(find_tie_groups(ranges, bucket.rows), bucket.gather(values))
     return result
 

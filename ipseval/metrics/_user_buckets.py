@@ -30,29 +30,29 @@ class UserBucket:
         return np.where(self.rows >= 0, values[self.rows], 0.0)
 
 
-def build_user_buckets(ranked: RankedPositives) -> list[UserBucket]:
+def build_user_buckets(positives: RankedPositives) -> list[UserBucket]:
     """Return the users in buckets of up to 1, 2, 4, 8, … positives."""
     # Sums along the second axis of a bucket stay within one user, so that the rounding of one user does not
     # affect another.
-    if "buckets" not in ranked.cache:
-        ranked.cache["buckets"] = _group_users(ranked)
-    cached_buckets: list[UserBucket] = ranked.cache["buckets"]
+    if "buckets" not in positives.cache:
+        positives.cache["buckets"] = _group_users(positives)
+    cached_buckets: list[UserBucket] = positives.cache["buckets"]
     return cached_buckets
 
 
-def _group_users(ranked: RankedPositives) -> list[UserBucket]:
+def _group_users(positives: RankedPositives) -> list[UserBucket]:
     buckets = []
-    size_class = np.ceil(np.log2(ranked.counts)).astype(np.int64)
+    size_class = np.ceil(np.log2(positives.counts)).astype(np.int64)
     for bucket_class in np.unique(size_class):
         users = np.flatnonzero(size_class == bucket_class)
-        count = ranked.counts[users, None]
+        count = positives.counts[users, None]
         column = np.arange(int(count.max()))
-        position = np.minimum(ranked.starts[users, None] + column, len(ranked) - 1)
-        rows = np.where(column < count, ranked.by_rank[position], -1)
+        position = np.minimum(positives.starts[users, None] + column, len(positives) - 1)
+        rows = np.where(column < count, positives.by_rank[position], -1)
         buckets.append(UserBucket(as_readonly(users), as_readonly(rows)))
     return buckets
 
 
-def count_preceding_rows(ranked: RankedPositives) -> IntArray:
+def count_preceding_rows(positives: RankedPositives) -> IntArray:
     """Return the number of rows of the same user before each row, (n_pos,)."""
-    return np.arange(len(ranked)) - np.repeat(ranked.starts, ranked.counts)
+    return np.arange(len(positives)) - np.repeat(positives.starts, positives.counts)

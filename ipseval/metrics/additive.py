@@ -64,24 +64,26 @@ class AdditiveMetric(Metric):
     needs_n_relevant: ClassVar[bool] = True
     reads_n: ClassVar[bool] = False
 
-    def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
+    def contributions(self, positives: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
         """Return the contribution of each positive under the tie rule, (n_pos,)."""
-        rule = self._resolve_tie_rule(ranked, ties)
-        return cache_last(ranked, (self, rule), lambda: self._contributions(ranked, rule))
+        rule = self._resolve_tie_rule(positives, ties)
+        return cache_last(positives, (self, rule), lambda: self._contributions(positives, rule))
 
-    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        return average_over_ties(self.at_rank, ranked, rule, self.cutoff, reads_n=self.reads_n)
+    def _contributions(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
+        return average_over_ties(self.at_rank, positives, rule, self.cutoff, reads_n=self.reads_n)
 
-    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        mean = ranked.mean_by_user(self.contributions(ranked, ties=rule), weights)
+    def _user_values(
+        self, positives: RankedPositives, weights: FloatArray | None, rule: TieRule
+    ) -> FloatArray:
+        mean = positives.mean_by_user(self.contributions(positives, ties=rule), weights)
         if self.kind == "mean":
             return mean
-        return mean * ranked.counts
+        return mean * positives.counts
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        total = ranked.sum_by_user(self.contributions(ranked, ties=rule) * inverse)
+        total = positives.sum_by_user(self.contributions(positives, ties=rule) * inverse)
         if self.kind != "mean":
             return total
         assert n_relevant is not None
@@ -156,11 +158,11 @@ class Cg(AdditiveMetric):
             raise InputError(f"{self.label} depends on the grade of the relevant item; use gain='binary'.")
         return super().at_rank(rank, n_candidates)
 
-    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        value = average_over_ties(super().at_rank, ranked, rule, self.cutoff)
+    def _contributions(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
+        value = average_over_ties(super().at_rank, positives, rule, self.cutoff)
         if self.gain == "binary":
             return value
-        return value * compute_gains(ranked, self.gain, self.label)
+        return value * compute_gains(positives, self.gain, self.label)
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.ones_like(rank)
@@ -218,8 +220,8 @@ class Atop(AdditiveMetric):
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return compute_share_below(rank, n_candidates)
 
-    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+    def _contributions(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
         # The mean of an affine function over the possible ranks is its value at the mean rank.
-        ranges = find_rank_ranges(ranked, rule)
+        ranges = find_rank_ranges(positives, rule)
         rank = ranges.n_above + (ranges.n_ranks + 1) / 2
-        return self.at_rank(rank, ranked.n_candidates)
+        return self.at_rank(rank, positives.n_candidates)

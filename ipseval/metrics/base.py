@@ -44,6 +44,11 @@ class Definition:
     plug_in : str
         The value of one user from weighted positives.
 
+    See Also
+    --------
+    ipseval.metrics.Metric : The class that has a definition.
+    ipseval.estimators.card : Print the definition of a metric with its guarantees.
+
     Examples
     --------
     >>> Definition("Σ_{i∈S} 1{r_i ≤ k} / s", "s").discount
@@ -181,14 +186,14 @@ class Metric(ABC):
         return self.label
 
     def user_values(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+        self, positives: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Compute the metric of each user that has positives.
 
         Parameters
         ----------
-        ranked : RankedPositives
-            Ranks of the positives. With sampled candidates, a metric of a list needs `ranked.in_one_list`,
+        positives : RankedPositives
+            Ranks of the positives. With sampled candidates, a metric of a list needs `positives.in_one_list`,
             which `evaluate` passes; otherwise its values can leave `value_range`.
         weights : (n_pos,) float array or None, default None
             Positive weights of the positives. Only their proportions within a user matter.
@@ -207,9 +212,9 @@ class Metric(ABC):
         InputError
             For lists that are shorter than the cutoff, and for an unknown tie rule.
         """
-        return self._user_values(ranked, weights, self._resolve_tie_rule(ranked, ties))
+        return self._user_values(positives, weights, self._resolve_tie_rule(positives, ties))
 
-    def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray | None:
+    def contributions(self, positives: RankedPositives, *, ties: TieChoice = "default") -> FloatArray | None:
         """Return the contribution c of each positive, which does not depend on the weights.
 
         Returns
@@ -221,7 +226,7 @@ class Metric(ABC):
         return None
 
     def weighted_contributions(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+        self, positives: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray | None:
         """Return the contribution c of each positive under the given weights.
 
@@ -233,7 +238,7 @@ class Metric(ABC):
             c such that `user_values` is Σwc/Σw, times |S*_u| for metrics of kind "sum"; None for a metric
             that is not a sum over positives.
         """
-        return self.contributions(ranked, ties=ties)
+        return self.contributions(positives, ties=ties)
 
     @property
     def has_unbiased(self) -> bool:
@@ -252,7 +257,7 @@ class Metric(ABC):
         return self.kind in ("mean", "sum")
 
     def rank_contributions(
-        self, ranked: RankedPositives, *, ties: TieChoice = "default"
+        self, positives: RankedPositives, *, ties: TieChoice = "default"
     ) -> FloatArray | None:
         """Return the contribution c(r) of each row, whether it is relevant or not.
 
@@ -263,11 +268,11 @@ class Metric(ABC):
         """
         if not self.adds_up:
             return None
-        return self.contributions(ranked, ties=ties)
+        return self.contributions(positives, ties=ties)
 
     def unbiased(
         self,
-        ranked: RankedPositives,
+        positives: RankedPositives,
         inverse: FloatArray,
         n_relevant: FloatArray | None,
         *,
@@ -277,7 +282,7 @@ class Metric(ABC):
 
         Parameters
         ----------
-        ranked : RankedPositives
+        positives : RankedPositives
             Ranks of the observed positives.
         inverse : (n_pos,) float array
             ŷ = 1/P of each positive.
@@ -289,6 +294,7 @@ class Metric(ABC):
         Returns
         -------
         (n_users_with_positives,) float array
+            Estimates in the order of the users with positives.
 
         Raises
         ------
@@ -296,13 +302,13 @@ class Metric(ABC):
             For a metric without an unbiased form; for a missing s_u; for "min" and "max" with tied
             positives; and for products of 1/P beyond the range of floating-point numbers.
         """
-        rule = self._resolve_unbiased_tie_rule(ranked, ties)
+        rule = self._resolve_unbiased_tie_rule(positives, ties)
         if self.needs_n_relevant and n_relevant is None:
             raise InputError(
                 f"the unbiased {self.label} divides by the number of relevant items; pass n_relevant."
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            values = self._unbiased(ranked, inverse, n_relevant, rule)
+            values = self._unbiased(positives, inverse, n_relevant, rule)
         if not self.needs_independence:
             return values
 
@@ -322,12 +328,12 @@ class Metric(ABC):
         """
         return np.zeros(np.broadcast(n_candidates, n_relevant).shape)
 
-    def mass(self, ranked: RankedPositives) -> FloatArray | None:
+    def mass(self, positives: RankedPositives) -> FloatArray | None:
         """Return the weight of each user of the population in the unbiased mean; None for equal weights."""
         return None
 
     def pair_sums(
-        self, ranked: RankedPositives, inverse: FloatArray, *, ties: TieChoice = "default"
+        self, positives: RankedPositives, inverse: FloatArray, *, ties: TieChoice = "default"
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return unbiased estimates of the won pairs and of all pairs of each user.
 
@@ -388,6 +394,7 @@ class Metric(ABC):
         Returns
         -------
         (n_candidates,) float array
+            Value at rank r in position r − 1.
 
         Raises
         ------
@@ -408,11 +415,13 @@ class Metric(ABC):
         return self.at_rank(np.arange(1.0, n + 1), float(n))
 
     @abstractmethod
-    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+    def _user_values(
+        self, positives: RankedPositives, weights: FloatArray | None, rule: TieRule
+    ) -> FloatArray:
         """Return the values of `user_values`, for a list that reaches the cutoff and a resolved tie rule."""
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         """Return the values of `unbiased`, for a checked `n_relevant` and a resolved tie rule."""
         raise InputError(f"{self.label} has no unbiased form; use aoa or a self-normalised estimator.")
@@ -421,17 +430,17 @@ class Metric(ABC):
         """Return the value for one relevant item as a smooth function of its rank, without the cutoff."""
         raise InputError(f"{self.label} is not a function of the rank of one relevant item.")
 
-    def _resolve_tie_rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
+    def _resolve_tie_rule(self, positives: RankedPositives, ties: TieChoice) -> TieRule:
         """Return the tie rule of a request; raise for lists that end before the cutoff."""
-        self._check_list_length(ranked)
+        self._check_list_length(positives)
         if ties == "default":
             return self.default_ties
         check_choice("ties", ties, ("default", *TIE_RULES))
         return ties
 
-    def _check_list_length(self, ranked: RankedPositives) -> None:
+    def _check_list_length(self, positives: RankedPositives) -> None:
         """Raise `InputError` for top-K lists that are shorter than the cutoff."""
-        depth = ranked.max_rank
+        depth = positives.max_rank
         if depth is None or (self.cutoff is not None and self.cutoff <= depth):
             return
         requirement = "the whole ranking"
@@ -444,14 +453,14 @@ class Metric(ABC):
             f"{depth}, or pass the scores of all items{padding_advice}."
         )
 
-    def _resolve_unbiased_tie_rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
+    def _resolve_unbiased_tie_rule(self, positives: RankedPositives, ties: TieChoice) -> TieRule:
         """Return the tie rule of an unbiased form; raise for a rule that needs the unobserved positives."""
-        rule = self._resolve_tie_rule(ranked, ties)
-        if rule in ("min", "max") and ranked.has_ties:
+        rule = self._resolve_tie_rule(positives, ties)
+        if rule in ("min", "max") and positives.has_ties:
             raise InputError(
                 f"the unbiased {self.label} is defined for ties='mean' or 'expected' only: {rule!r} would "
-                f"need to know which of the tied items are relevant; {int((ranked.n_tied > 0).sum()):,} of "
-                f"{len(ranked):,} positives are tied."
+                f"need to know which of the tied items are relevant; {int((positives.n_tied > 0).sum()):,} of "
+                f"{len(positives):,} positives are tied."
             )
         return rule
 
@@ -487,13 +496,13 @@ def build_choice_parser(*choices: str) -> Callable[[str], str]:
 
 
 def cache_last(
-    ranked: RankedPositives, key: tuple[Metric, TieRule], compute: Callable[[], FloatArray]
+    positives: RankedPositives, key: tuple[Metric, TieRule], compute: Callable[[], FloatArray]
 ) -> FloatArray:
     """Return `compute()`, or the value of the previous call if that had the same key.
 
     Values with and without weights are requested in turn, and share their contributions.
     """
-    if ranked.cache.get("cached", (None,))[0] != key:
-        ranked.cache["cached"] = (key, as_readonly(compute()))
-    value: FloatArray = ranked.cache["cached"][1]
+    if positives.cache.get("cached", (None,))[0] != key:
+        positives.cache["cached"] = (key, as_readonly(compute()))
+    value: FloatArray = positives.cache["cached"][1]
     return value

@@ -27,7 +27,7 @@ LARGEST_GAIN = 1e50
 LARGEST_EXPONENT = 166  # 2^166 is just below LARGEST_GAIN
 
 
-def compute_gains(ranked: RankedPositives, gain: str, label: str) -> FloatArray:
+def compute_gains(positives: RankedPositives, gain: str, label: str) -> FloatArray:
     """Return the gain of each positive, (n_pos,): its grade, or 2^grade − 1.
 
     Raises
@@ -35,13 +35,13 @@ def compute_gains(ranked: RankedPositives, gain: str, label: str) -> FloatArray:
     InputError
         When the positives have no grades, and for grades that are negative, not finite or out of range.
     """
-    if ranked.gain is None:
+    if positives.gain is None:
         raise InputError(
             f"{label} requires graded relevance, but the test interactions have no value.",
             advice="Name the column by {value} when the log is read or the split is made",
         )
-    check_grades(ranked.gain, gain, label)
-    return convert_grades(ranked.gain, gain)
+    check_grades(positives.gain, gain, label)
+    return convert_grades(positives.gain, gain)
 
 
 def convert_grades(grades: AnyArray, gain: str) -> FloatArray:

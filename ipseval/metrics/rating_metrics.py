@@ -53,25 +53,25 @@ class RatingMetric(AdditiveMetric):
     value_range: ClassVar[tuple[float, float]] = (0.0, np.inf)
     power: ClassVar[int]
 
-    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        error = self._require_ratings(ranked).error
+    def _contributions(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
+        error = self._require_ratings(positives).error
         assert error is not None
         return np.asarray(np.abs(error) ** self.power)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        return ranked.sum_by_user(self._contributions(ranked, rule) * inverse)
+        return positives.sum_by_user(self._contributions(positives, rule) * inverse)
 
-    def mass(self, ranked: RankedPositives) -> FloatArray | None:
+    def mass(self, positives: RankedPositives) -> FloatArray | None:
         """Return the number of pairs of each user."""
-        return np.asarray(self._require_ratings(ranked).n_pairs)
+        return np.asarray(self._require_ratings(positives).n_pairs)
 
-    def _require_ratings(self, ranked: RankedPositives) -> RatedPairs:
+    def _require_ratings(self, positives: RankedPositives) -> RatedPairs:
         """Return the rated pairs; raise `InputError` for ranks without ratings."""
-        if not isinstance(ranked, RatedPairs):
+        if not isinstance(positives, RatedPairs):
             raise InputError(f"{self.label} is an error of predicted ratings; use evaluate_ratings.")
-        return ranked
+        return positives
 
 
 @dataclass(frozen=True, repr=False)

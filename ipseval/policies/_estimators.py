@@ -95,7 +95,7 @@ class RewardEstimator(Estimator):
         metric.at_rank(np.ones(1), 2.0)  # raises for a metric that is not a function of the rank
         if self.weighted and not is_probability:
             raise PropensityError(
-                f"{self.label} needs the chance of being shown, but this propensity is known up to a factor "
+                f"{self.label} needs the chance of being shown, but this propensity is known up to a constant factor "
                 "only. Use ImpressionPropensity(log=…), LoggedPropensity(log=…) or KnownPropensity(…)."
             )
 

@@ -224,7 +224,7 @@ def evaluate_policies(
 
     `dcg` is the reward-weighted value of a ranking, if a click needs examination and liking alone, positions
     are examined as 1/log2(1 + r) under the new policy, and every item could be shown at every position of the
-    log. Where p θ is the same for all clicks it is the unweighted DCG of the clicked items up to a factor
+    log. Where p θ is the same for all clicks it is the unweighted DCG of the clicked items, up to a constant factor
     [2]_; otherwise the unweighted DCG is biased. The item–position model is from [6]_.
 
     References

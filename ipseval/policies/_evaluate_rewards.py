@@ -54,7 +54,7 @@ def evaluate_rewards(
     rewards : Rewards
         Impressions of the test period and a reward model.
     propensity : Propensity, PropensityModel or str, optional
-        Probability of being shown and examined, on the scale of probabilities; `dm` needs none.
+        Probability of being shown and examined, calibrated; `dm` needs none.
     metrics : labels or objects, default ("recall@10", "dcg@10")
         Metrics that add up over items: recall, precision, cg, dcg, mean_dcg, rbp, atop.
     estimators : labels or objects, optional
@@ -72,7 +72,7 @@ def evaluate_rewards(
     InputError
         For other metrics, for models without scores of all items, and impressions of other ids.
     PropensityError
-        For a propensity that is known up to a factor, or lacks shown pairs.
+        For a propensity that is known up to a constant factor, or lacks shown pairs.
 
     See Also
     --------

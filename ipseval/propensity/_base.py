@@ -46,7 +46,7 @@ def check_shrinkage(value: object) -> None:
 
 
 def check_range(values: FloatArray, *, is_probability: bool) -> None:
-    """Raise `PropensityError`, with the count, unless all are in (0, 1] or, up to a factor, in (0, ∞)."""
+    """Raise `PropensityError`, with the count, unless all are in (0, 1] or, for relative propensities, in (0, ∞)."""
     if is_probability:
         interval = "(0, 1]"
         is_in_range = (values > 0) & (values <= 1)
@@ -130,7 +130,7 @@ class Propensity:
         One propensity per item, > 0. NaN: the item has none, and its positives are excluded from all
         estimators.
     is_probability : bool
-        True: on the scale of probabilities, in (0, 1]. False: known up to a common factor only.
+        True: calibrated, probabilities in (0, 1]. False: known up to a common factor only.
     model : str
         Description of the model, for the report.
     n_items : int
@@ -250,7 +250,7 @@ class Propensity:
             return np.array([np.prod(smallest_factors), np.prod(largest_factors)])
 
     def __repr__(self) -> str:
-        scale = "probability" if self.is_probability else "up to a factor"
+        scale = "probability" if self.is_probability else "relative"
         return f"Propensity({self.model}; {self._describe_kind()}; {scale})"
 
     def _describe_kind(self) -> str:
@@ -339,7 +339,7 @@ class Propensity:
         Parameters
         ----------
         floor : float
-            In (0, 1] for a probability; in the units of the propensity where it is known up to a factor.
+            In (0, 1] for a probability; in the units of the propensity where it is known up to a constant factor.
 
         Returns
         -------
@@ -404,7 +404,7 @@ class Propensity:
         Raises
         ------
         PropensityError
-            When the propensity is known up to a factor only, or P exceeds 1 for some item.
+            When the propensity is known up to a constant factor only, or P exceeds 1 for some item.
 
         Notes
         -----

@@ -63,7 +63,7 @@ class DensityRatioPropensity:
 
     The odds estimate p_random(i | u)/p_log(i | u): the weight that turns the log's positives into a random
     sample of the relevant ones. It corrects for popularity and personal selection together. Every user has
-    the same total weight in each sample. P is known up to a factor, for every pair.
+    the same total weight in each sample. P is known up to a constant factor, for every pair.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class DensityRatioPropensity:
     >>> exposure = RandomExposure.from_ratings(world.expose(rng=2), threshold=4)
     >>> propensity = DensityRatioPropensity(exposure, biased=split.test, rng=3).fit(split.train)
     >>> propensity
-    Propensity(density ratio, cross-fitted; a function; up to a factor)
+    Propensity(density ratio, cross-fitted; a function; relative)
     >>> propensity.for_pairs(split.test.user[:3], split.test.item[:3]).round(2)
     array([1.62, 0.62, 0.85])
     """
@@ -148,7 +148,7 @@ class DensityRatioPropensity:
             check_exposure(self.exposure)
 
     def fit(self, train: Interactions) -> Propensity:
-        """Return the propensity of every pair, up to a factor. Pairs that repeat in `train` count once.
+        """Return the relative propensity of every pair. Pairs that repeat in `train` count once.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class DensityRatioFit:
         Returns
         -------
         Propensity
-            A function of pairs, known up to a factor.
+            A function of pairs, known up to a constant factor.
         """
         train = self.problem.features.train
         return Propensity(

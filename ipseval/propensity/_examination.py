@@ -155,6 +155,7 @@ class ExaminationCurve:
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
 
         See Also
         --------
@@ -182,7 +183,7 @@ class ExaminationModel:
 
     See Also
     --------
-    ExaminationCurve.known : Use probabilities that are known from elsewhere.
+    ExaminationCurve.from_theta : Use probabilities that are known from elsewhere.
     ImpressionPropensity, LoggedPropensity : Propensities that take the curve.
 
     Notes

@@ -222,7 +222,7 @@ def compute_noise_share(popularity: FloatArray, exposures: FloatArray, slope: fl
 class DirectPropensity:
     """Measure the propensity of each item on random exposure, without assuming a power law.
 
-    The propensities are on the scale of probabilities.
+    The propensities are calibrated: they are probabilities.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class DirectPropensity:
         Returns
         -------
         Propensity
-            One value per item, on the scale of probabilities.
+            One calibrated value per item: a probability.
 
         Raises
         ------
@@ -319,7 +319,7 @@ class DirectPropensity:
 class StratifiedPropensity:
     """Measure one propensity for each stratum of popularity on random exposure.
 
-    The propensities assume no power law and are on the scale of probabilities. Items with n* = 0 have no
+    The propensities assume no power law and are calibrated probabilities. Items with n* = 0 have no
     propensity: their positives are left out, and counted.
 
     Parameters
@@ -356,7 +356,7 @@ class StratifiedPropensity:
         Returns
         -------
         Propensity
-            One value per item, on the scale of probabilities.
+            One calibrated value per item: a probability.
 
         Raises
         ------
@@ -390,7 +390,7 @@ class StratifiedPropensity:
 
 
 def _build_item_propensity(item: FloatArray, model: str, train: Interactions) -> Propensity:
-    """Return a propensity per item on the scale of probabilities, with values above 1 set to 1."""
+    """Return a calibrated propensity per item, with values above 1 set to 1."""
     values, n_capped = cap_at_one(item)
     return Propensity(
         item=values,

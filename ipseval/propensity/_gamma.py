@@ -244,7 +244,7 @@ class GammaFit:
 
         Parameters
         ----------
-        popularity, recommended, n_lists
+        popularity, recommendations, n_lists
             As in `fit_gamma`.
 
         Returns
@@ -489,25 +489,25 @@ def _count_lists(
     if np.ndim(matrix) == 2 and not hasattr(matrix, "tocsr"):
         if n_lists not in (None, len(matrix)):
             raise InputError(
-                f"recommended holds {len(matrix)} lists, and n_lists is {n_lists}; leave it out."
+                f"recommendations holds {len(matrix)} lists, and n_lists is {n_lists}; leave it out."
             )
         matrix = build_list_matrix(np.asarray(matrix), n_items)
     if hasattr(matrix, "tocsr"):
         lists = sparse.csr_array(matrix)
         if lists.shape[1] != n_items:
             raise InputError(
-                f"recommended counts {lists.shape[1]} items, popularity {n_items}; they must agree."
+                f"recommendations counts {lists.shape[1]} items, popularity {n_items}; they must agree."
             )
         return np.asarray(lists.sum(axis=0), dtype=np.float64), lists.shape[0], lists
 
-    counts = check_counts("recommended", matrix, size=n_items)
+    counts = check_counts("recommendations", matrix, size=n_items)
     if n_lists is None:
         raise InputError("n_lists is needed with counts: the number of lists that were counted.")
     check_positive_int("n_lists", n_lists)
     n_above = int((counts > n_lists).sum())
     if n_above:
         raise InputError(
-            f"a list holds an item at most once, so that recommended <= n_lists = {n_lists}; "
+            f"a list holds an item at most once, so that recommendations <= n_lists = {n_lists}; "
             f"{n_above} of {counts.size} items have more."
         )
     return counts, int(n_lists), None

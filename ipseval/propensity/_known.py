@@ -102,7 +102,7 @@ class KnownPropensity:
             check_range(numbers[~np.isnan(numbers)], is_probability=self.is_probability)
 
     def __repr__(self) -> str:
-        scale = "" if self.is_probability else ", up to a factor"
+        scale = "" if self.is_probability else ", relative"
         if self.function is not None:
             return f"KnownPropensity(a function{scale})"
         if self.pair is not None:
@@ -123,7 +123,7 @@ class KnownPropensity:
         Returns
         -------
         Propensity
-            The known values in the order of the ids.
+            The propensities in the order of the ids.
         """
         if not (hasattr(train, "item_ids") and hasattr(train, "user_ids")):
             raise InputError(

@@ -45,7 +45,7 @@ class PowerLawPropensity:
         Exponent as γ of Yang et al. [1]_ or as η of the propensity itself; exactly one. `gamma` may also be a
         `GammaFit`, or "fit": estimated by `fit` from `recommendations` or from `exposure`.
     scale : None, "max", "calibrated" or float, default None
-        None: known up to a factor, enough for SNIPS. "max": the most popular item has P = 1. "calibrated":
+        None: known up to a constant factor, enough for SNIPS. "max": the most popular item has P = 1. "calibrated":
         κ of a fit to random exposure; values above 1 are set to 1, with a warning. A number: κ.
     unseen : {"drop", "smooth", "raise"}, default "drop"
         Items with n* = 0 have P = 0. "drop": no propensity, their positives are excluded from all estimators
@@ -284,7 +284,7 @@ class PowerLawPropensity:
 
 
 def _compute_top(counts: FloatArray, eta: float, scale: str | float | None) -> float | None:
-    """Return P of the most popular item before capping; None where P is known up to a factor."""
+    """Return P of the most popular item before capping; None where P is known up to a constant factor."""
     if scale is None:
         return None
     if isinstance(scale, str):

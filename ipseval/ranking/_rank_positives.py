@@ -67,7 +67,7 @@ def rank_positives(
         * a callable users -> (len(users), n_items), called in this thread with ascending user codes;
         * a top-K frame with columns user, item and rank or score: ranks beyond K are censored; {user: [item,
           …]}, best first, or {user: {item: score}}; a list with a list of item ids for each user, in the
-          order of `split.user_ids`; `Lists` of other forms, and with items that are no candidates;
+          order of `split.user_ids`; `Lists` of other forms, and with items that are not candidates;
         * a trained model of a library that `ipseval.adapters` supports;
         * RankedPositives, which are returned unchanged.
         Scores are real numbers, higher is better, and keep their order and their ties whatever their type;

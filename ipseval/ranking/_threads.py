@@ -64,7 +64,7 @@ class Resources:
         return int(min(size, n_users_allowed))
 
     def users_per_call(self, n_items: int) -> int:
-        """Return the number of users in one call of a user's function, with room for a copy of the scores."""
+        """Return the number of users in one call of a user's function, with space for a copy of the scores."""
         bytes_per_user = 8 * n_items * 2
         n_users = CALL_TARGET // bytes_per_user
         return self.users_per_block(

@@ -51,6 +51,11 @@ def popularity(train: Interactions) -> FloatArray:
     (n_users, n_items) float array
         A read-only view of one row, which does not need the memory of a full array.
 
+    See Also
+    --------
+    ipseval.baselines.item_knn : Recommend items that are similar to those of the user.
+    ipseval.baselines.random : Rank items at random.
+
     Examples
     --------
     >>> import pandas as pd

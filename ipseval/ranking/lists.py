@@ -161,7 +161,7 @@ class ListResolver:
             self.problems.append(
                 Problem(
                     f"{int(seen.sum()):,} of {user.size:,} entries are training items of their user (first: "
-                    f"{format_examples(pair)}), which are no candidates",
+                    f"{format_examples(pair)}), which are not candidates",
                     "Pass {seen=drop} to leave them out, {seen=keep} to let them keep their places",
                 )
             )
@@ -291,7 +291,7 @@ def _drop_non_candidates(
 
     n_outside = int(is_outside.sum())
     if entries.unknown == "drop":
-        count = Count("entries that are no candidates, left out", n_outside, is_outside.size)
+        count = Count("entries that are not candidates, left out", n_outside, is_outside.size)
         return entries.select(~is_outside, count)
     first = np.flatnonzero(is_outside)[0]
     pair = (split.user_ids[entries.user[first]], split.item_ids[entries.item[first]])

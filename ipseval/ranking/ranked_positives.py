@@ -230,6 +230,7 @@ class RankedPositives:
         Returns
         -------
         (depth + 1,) int array
+            Number of users by length of the list.
         """
         check_positive_int("depth", depth, minimum=0)
         length: IntArray = np.full(self.users.size, depth)

@@ -176,7 +176,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def _count_listed_names(names: Sequence[str]) -> int:
-    """Return the number of first names that an enumeration has room for, at least one."""
+    """Return the number of first names that an enumeration has space for, at least one."""
     n_listed = min(len(names), MAX_LISTED_NAMES)
     n_characters = sum(map(len, names[:n_listed]))
     while n_listed > 1 and n_characters > MAX_LISTED_CHARACTERS:

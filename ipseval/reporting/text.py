@@ -65,7 +65,7 @@ def _format_remarks(remarks: Sequence[Remark], hint: str = "") -> str:
 
 
 def _wrap_remark(remark: Remark) -> list[str]:
-    """Return the lines of a remark; its name stands in the first line."""
+    """Return the lines of a remark; its name begins the first line."""
     indent = " " * REMARK_NAME_WIDTH
     first_indent = escape_controls(remark.name).ljust(REMARK_NAME_WIDTH)
     lines = []

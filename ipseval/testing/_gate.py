@@ -275,11 +275,12 @@ class Gate(Result):
                 fields.append(name)
 
         record: dict[str, object] = {}
-        for name in (*fields, "difference", "verdict", "has_passed", "exit_code"):
+        for name in (*fields, "difference", "verdict"):
             value = getattr(self, name)
             is_nan = value != value
             record[name] = None if is_nan else value
-        record["passed"] = record.pop("has_passed")
+        record["passed"] = self.has_passed
+        record["exit_code"] = self.exit_code
         frame = self.frame.astype(object).where(self.frame.notna(), None)
         record["record"] = self.record
         record["differences"] = frame.to_dict(orient="records")

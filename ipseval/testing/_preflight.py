@@ -216,20 +216,20 @@ def _evaluate_ranks(
     return replace(evaluation, estimates=estimates)
 
 
-def _shuffle_ranks(ranked: RankedPositives, rng: np.random.Generator) -> RankedPositives:
+def _shuffle_ranks(positives: RankedPositives, rng: np.random.Generator) -> RankedPositives:
     """Return the positives with uniformly random ranks."""
-    return _with_ranks(ranked, rng.integers(0, ranked.n_candidates))
+    return _with_ranks(positives, rng.integers(0, positives.n_candidates))
 
 
-def _truncate_ranks(ranked: RankedPositives, rng: np.random.Generator) -> RankedPositives:
+def _truncate_ranks(positives: RankedPositives, rng: np.random.Generator) -> RankedPositives:
     """Return the positives as ranked when a random half of the items is not retrieved and ranks last."""
-    is_retrieved = rng.random(ranked.item_ids.size) < 0.5
-    n_above = rng.binomial(ranked.n_above + ranked.n_tied // 2, 0.5)
-    return _with_ranks(ranked, np.where(is_retrieved[ranked.item], n_above, ranked.n_candidates - 1))
+    is_retrieved = rng.random(positives.item_ids.size) < 0.5
+    n_above = rng.binomial(positives.n_above + positives.n_tied // 2, 0.5)
+    return _with_ranks(positives, np.where(is_retrieved[positives.item], n_above, positives.n_candidates - 1))
 
 
-def _with_ranks(ranked: RankedPositives, n_above: IntArray) -> RankedPositives:
+def _with_ranks(positives: RankedPositives, n_above: IntArray) -> RankedPositives:
     """Return the same positives with other numbers of candidates above each, and without ties."""
-    if ranked.max_rank is not None:
-        n_above = np.minimum(n_above, ranked.max_rank)
-    return replace(ranked, n_above=n_above, n_tied=np.zeros_like(ranked.n_tied), top=None)
+    if positives.max_rank is not None:
+        n_above = np.minimum(n_above, positives.max_rank)
+    return replace(positives, n_above=n_above, n_tied=np.zeros_like(positives.n_tied), top=None)

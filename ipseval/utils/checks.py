@@ -273,7 +273,7 @@ def check_finite(name: str, array: AnyArray) -> None:
 def warn_user(text: str, category: type[Warning], *, advice: str = "", shell_advice: str = "") -> None:
     """Warn at the line outside the library that called it, however deep the cause lies.
 
-    `advice` is a sentence without the full stop. Its options stand in braces, as in `Problem`. `shell_advice`
+    `advice` is a sentence without the full stop. Its options are in braces, as in `Problem`. `shell_advice`
     takes its place on the command line.
     """
     warning = category(_append_advice(text, advice, as_options=False))

@@ -92,7 +92,7 @@ class NotStored:
         if name.startswith("__"):
             raise AttributeError(name)
         raise NotStoredError(
-            f"{self._representation} is an object of your own class, and a file holds its plain attributes "
+            f"{self._representation} is an object of a class outside ipseval, and a file holds its plain attributes "
             f"but not its code, so it has no {name!r}. Evaluate again to use it."
         )
 
@@ -237,7 +237,7 @@ def _decode_instance(value: dict[str, Any], arrays: Sequence[AnyArray]) -> Any:
 
 
 def _qualified_name(cls: type) -> str:
-    """Return module and name of a class, as they stand in `CLASSES`."""
+    """Return module and name of a class, as `CLASSES` lists them."""
     return f"{cls.__module__}:{cls.__name__}"
 
 

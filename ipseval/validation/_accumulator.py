@@ -399,9 +399,9 @@ class ValidationAccumulator:
             yield f"{', '.join(labels)}: {text}"
 
 
-def _all_nonempty(ranked: Iterable[RankedPositives]) -> bool:
+def _all_nonempty(ranked_positives: Iterable[RankedPositives]) -> bool:
     """Return whether none of some ranked positives is empty."""
-    return all(len(positives) for positives in ranked)
+    return all(len(positives) for positives in ranked_positives)
 
 
 def _average_criteria(splits: Sequence[SplitCriteria]) -> Cell:

@@ -142,6 +142,7 @@ class ExposureCurve(Result):
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
         """
         from ipseval.reporting.plots.curves import plot_exposure_curve
 

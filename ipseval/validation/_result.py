@@ -215,6 +215,7 @@ class Validation(Result):
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
         """
         from ipseval.reporting.plots import plot_validation
 

@@ -145,8 +145,8 @@ def test_a_plan_has_one_table_per_metric_whose_rows_name_users_and_items():
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.5])
 def test_the_self_test_fails_on_estimates_that_are_too_low_or_too_high(factor, monkeypatch):
-    found = SimpleNamespace(frame=pd.DataFrame({"estimate": [factor / 2, factor / 3]}))
-    monkeypatch.setattr("ipseval.evaluation.evaluate", lambda *_, **__: found)
+    answer = SimpleNamespace(frame=pd.DataFrame({"estimate": [factor / 2, factor / 3]}))
+    monkeypatch.setattr("ipseval.evaluation.evaluate", lambda *_, **__: answer)
     values = [round(factor / 2, 12), round(factor / 3, 12)]
     expected = "FAILED: expected [0.5, 0.333333333333]"
     assert self_test() == ("" if factor == 1 else f"{expected}, got {values}")
@@ -178,7 +178,7 @@ def test_a_fit_of_propensities_prints_what_it_says_and_stores_the_table(folder, 
     ratio = table["n_interactions"].max() / table["n_interactions"].min()  # P ∝ n with γ = 1
     assert main(["fit", "propensity", "log.csv", "--gamma", "1"]) == 0
     assert capsys.readouterr().out == (
-        "Propensity(power law, gamma = 1; per item; up to a factor)\n"
+        "Propensity(power law, gamma = 1; per item; relative)\n"
         f"12 items; the largest propensity is {ratio:.3g} times the smallest.\n"
     )
 
@@ -272,4 +272,4 @@ def test_doctor_knows_the_extras_of_the_project():
     project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
     extras = set(project["optional-dependencies"]) - {"test", "dev", "docs", "reproductions", "recommenders"}
     assert extras == set(EXTRAS)
-    assert {one.split(">")[0] for one in project["dependencies"]} == set(DEPENDENCIES)
+    assert {requirement.split(">")[0] for requirement in project["dependencies"]} == set(DEPENDENCIES)

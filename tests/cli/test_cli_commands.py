@@ -310,8 +310,8 @@ def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
     assert main(["compare", "1.npz", "0.npz", "--format", "csv"]) == 2
     captured = capsys.readouterr()
     assert "Name the pair by --model" in captured.err
-    found = pd.read_csv(io.StringIO(captured.out))
-    plain = found[found["estimator"] == "aoa"]
+    frame = pd.read_csv(io.StringIO(captured.out))
+    plain = frame[frame["estimator"] == "aoa"]
     assert plain["model"].tolist() == ["popularity", "random"]
     assert (plain["difference"] == 0).all()  # γ changes no plain average
     pair = ["--model", "random=popularity"]
@@ -381,13 +381,13 @@ def test_every_argument_in_python_has_its_option_with_the_same_default(name: str
         if argument in OTHERWISE[name]:
             continue
         assert argument in actions, f"{name}({argument}=) has no option"
-        default, own = parameter.default, actions[argument].default
+        default, option_default = parameter.default, actions[argument].default
         if argument in ("metrics", "n_users", "n_items"):
-            assert own == ",".join(map(str, default))
-        elif argument == "missing" or isinstance(own, str):
-            assert own == default, argument
+            assert option_default == ",".join(map(str, default))
+        elif argument == "missing" or isinstance(option_default, str):
+            assert option_default == default, argument
         else:
-            assert own == default or not own or not default, argument
+            assert option_default == default or not option_default or not default, argument
 
 
 def test_lists_of_strangers_are_an_error_and_write_nothing(folder, capsys):

@@ -56,17 +56,17 @@ LEAST = {"seed": 0, "k_core": 1, "n_resamples": 1, "threads": 1, "splits": 1, "n
 
 
 def test_whole_numbers_begin_at_the_least_that_has_a_meaning(commands):
-    found = set()
+    options_found = set()
     for parser in commands.values():
         for action in parser._actions:
             if action.dest in LEAST:
                 least = LEAST[action.dest]
-                found.add(action.dest)
+                options_found.add(action.dest)
                 assert action.type(str(least)) == least, action.dest
                 with pytest.raises(argparse.ArgumentTypeError, match=f"an integer >= {least}"):
                     action.type(str(least - 1))
-    assert found == set(LEAST)
-    numbers = next(one for one in commands["plan"]._actions if one.dest == "n_users")
+    assert options_found == set(LEAST)
+    numbers = next(call for call in commands["plan"]._actions if call.dest == "n_users")
     assert numbers.type("1, 20") == [1, 20]
     with pytest.raises(argparse.ArgumentTypeError, match="an integer >= 1; got '0'"):
         numbers.type("5,0")
@@ -122,7 +122,7 @@ def test_a_help_that_fits_a_screen_is_whole_and_a_longer_one_has_the_most_used_o
     common = (
         "model gamma propensity random-exposure metrics split test-fraction seed threshold train test by out"
     )
-    assert shown == {f"--{one}" for one in common.split()}
+    assert shown == {f"--{option}" for option in common.split()}
 
 
 def test_a_file_says_what_its_own_options_are():
@@ -226,14 +226,16 @@ def test_a_split_is_that_of_the_library_with_the_options_of_its_kind(folder):
         "random --seen drop": ipseval.split_random(log, rng=3, **fractions),
     }
     for words, split in expected.items():
-        found, impressions = load_split(asked("evaluate", "log.csv", "--split", *words.split(), *given))
+        loaded_split, impressions = load_split(
+            asked("evaluate", "log.csv", "--split", *words.split(), *given)
+        )
         assert impressions is None
-        assert found.seen == split.seen, words
+        assert loaded_split.seen == split.seen, words
         for part in ("train", "validation", "test"):
-            one, other = getattr(found, part), getattr(split, part)
-            assert (one is None) == (other is None), (words, part)
-            if one is not None:
-                pd.testing.assert_frame_equal(one.to_frame(), other.to_frame())
+            loaded_part, expected_part = getattr(loaded_split, part), getattr(split, part)
+            assert (loaded_part is None) == (expected_part is None), (words, part)
+            if loaded_part is not None:
+                pd.testing.assert_frame_equal(loaded_part.to_frame(), expected_part.to_frame())
     core, _ = load_split(asked("evaluate", "log.csv", "--k-core", "3"))
     assert len(core.train) + len(core.test) == len(k_core(log, 3)) < len(log)
 
@@ -243,11 +245,14 @@ def test_parts_keep_the_roles_that_both_have_and_ids_outside_the_universe_are_dr
     frame[frame.index % 4 > 0].to_csv("train.csv", index=False)
     frame[frame.index % 4 == 0].to_csv("test.csv", index=False)
     parts = ["evaluate", "--train", "train.csv", "--test", "test.csv"]
-    found, _ = load_split(asked(*parts))
-    assert (len(found.train), len(found.test)) == ((frame.index % 4 > 0).sum(), (frame.index % 4 == 0).sum())
-    assert found.test.timestamp is not None
-    assert found.seen == "exclude"
-    seen = {one: load_split(asked(*parts, "--seen", one))[0].seen for one in ("drop", "include")}
+    loaded_split, _ = load_split(asked(*parts))
+    assert (len(loaded_split.train), len(loaded_split.test)) == (
+        (frame.index % 4 > 0).sum(),
+        (frame.index % 4 == 0).sum(),
+    )
+    assert loaded_split.test.timestamp is not None
+    assert loaded_split.seen == "exclude"
+    seen = {name: load_split(asked(*parts, "--seen", name))[0].seen for name in ("drop", "include")}
     assert seen == {"drop": "exclude", "include": "include"}
     frame[frame.index % 4 == 0].drop(columns="timestamp").to_csv("test.csv", index=False)
     assert load_split(asked(*parts))[0].train.timestamp is None
@@ -262,10 +267,10 @@ def test_parts_keep_the_roles_that_both_have_and_ids_outside_the_universe_are_dr
 
 def test_candidates_are_all_or_a_number_that_is_drawn(folder, capsys):
     found = {}
-    for one in ("all", "3"):
-        assert main(["evaluate", "log.csv", *QUICK, "--candidates", one, "--format", "csv"]) == 0
+    for name in ("all", "3"):
+        assert main(["evaluate", "log.csv", *QUICK, "--candidates", name, "--format", "csv"]) == 0
         frame = pd.read_csv(io.StringIO(capsys.readouterr().out))
-        found[one] = frame[frame["model"] == "popularity"]["estimate"].tolist()
+        found[name] = frame[frame["model"] == "popularity"]["estimate"].tolist()
     assert found["3"] != found["all"]
     for wrong in ("zoo", "-3"):
         assert main(["evaluate", "log.csv", *QUICK, f"--candidates={wrong}"]) == 2
@@ -282,7 +287,7 @@ def test_an_option_of_another_program_is_answered_with_what_stands_for_it(capsys
 def test_every_option_is_explained(commands):
     for name, parser in commands.items():
         assert all(action.help for action in parser._actions), name
-    overlap = next(one for one in commands["evaluate"]._actions if one.dest == "overlap")
+    overlap = next(call for call in commands["evaluate"]._actions if call.dest == "overlap")
     assert (overlap.help, overlap.default, overlap.choices) == (
         "pairs in both parts; default: raise",
         "raise",
@@ -291,10 +296,10 @@ def test_every_option_is_explained(commands):
 
 
 def test_a_computation_is_bounded_as_the_options_say():
-    found = build_compute_options(
+    compute_options = build_compute_options(
         asked("evaluate", "--threads", "1", "--memory", "20 MB", "--engine", "numpy")
     )
-    assert (found.n_threads, found.engine, found.progress) == (1, "numpy", None)
+    assert (compute_options.n_threads, compute_options.engine, compute_options.progress) == (1, "numpy", None)
     assert build_compute_options(asked("evaluate", "--quiet")).progress is False
 
 

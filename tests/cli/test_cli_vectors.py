@@ -44,8 +44,8 @@ def write(kind):
 def test_every_form_gives_the_diversity_of_the_library(folder, capsys):
     split = ipseval.split_random(ipseval.read("log.csv"), rng=0)
     models = {"popularity": ipseval.baselines.popularity(split.train)}
-    found = ipseval.beyond_accuracy(models, split, measures=["ild@4"], item_vectors=VECTORS)
-    expected = str(found)
+    measures = ipseval.beyond_accuracy(models, split, measures=["ild@4"], item_vectors=VECTORS)
+    expected = str(measures)
     for kind in ("csv", "parquet", "npy"):
         arguments = [*COMMAND, "--item-vectors", write(kind), "--quiet"]
         assert main(arguments) == 0, capsys.readouterr().err

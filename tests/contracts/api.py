@@ -27,7 +27,7 @@ WIDTH = 100  # a longer signature has lines of parameters below it
 @cache
 def public_modules() -> list[str]:
     """Return the modules that users import: without an underscore in their path, with a list of names."""
-    every = (one.name for one in pkgutil.walk_packages(ipseval.__path__, "ipseval."))
+    every = (package.name for package in pkgutil.walk_packages(ipseval.__path__, "ipseval."))
     public = [name for name in sorted(every) if "._" not in name]
     return ["ipseval", *(name for name in public if hasattr(importlib.import_module(name), "__all__"))]
 
@@ -91,7 +91,7 @@ def of_class(name: str, one: type, known: Mapping[Any, str]) -> Iterator[str]:
     What a private base defines stands here; what a public base defines stands there.
     """
     bases = [base for base in one.__mro__[1:] if base in known or not (ours(base) or base in SILENT)]
-    nearest = [base for base in bases if not any(base in other.__mro__[1:] for other in bases)]
+    nearest = [base for base in bases if not any(base in base_class.__mro__[1:] for base_class in bases)]
     shown = [known.get(base, base.__name__) for base in nearest]
     yield f"class {name}({', '.join(shown)})" if shown else f"class {name}"
     mine = [base for base in one.__mro__ if base is one or (ours(base) and base not in known)]

@@ -79,39 +79,39 @@ def every_metric() -> Numbers:
 
 
 def every_estimator() -> Numbers:
-    found = evaluated(estimators=ESTIMATORS, metrics=["recall@5"], n_relevant=12)
-    return of_evaluation(found)
+    evaluation = evaluated(estimators=ESTIMATORS, metrics=["recall@5"], n_relevant=12)
+    return of_evaluation(evaluation)
 
 
 def weighted_ties() -> Numbers:
     """IPS and weights within tied groups, of metrics that do not add up over positives, too."""
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     options = {"estimators": ["ips", "snips-global"], "n_relevant": 15}
     for ties in ("mean", "expected"):
         frame = of_ranks(ties=ties, metrics=["rr", "hit@5", "ap", "dcg@5"], **options).frame
         rows = frame[frame["model"] == "levels"]
-        found |= of_frame(rows.assign(ties=ties), ["ties", "metric", "estimator"], ["estimate"])
-    return found
+        numbers |= of_frame(rows.assign(ties=ties), ["ties", "metric", "estimator"], ["estimate"])
+    return numbers
 
 
 def every_propensity() -> Numbers:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for name, fit in PROPENSITIES.items():
         one = of_ranks(propensity=fit(), metrics=["recall@5"], estimators=["snips-global"])
         row = one.frame.iloc[0]
-        found |= {
+        numbers |= {
             f"{name} · {column}": float(row[column]) for column in ("estimate", "ess", "max_weight_share")
         }
-    return found
+    return numbers
 
 
 def every_choice_of_ties() -> Numbers:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for ties in ("mean", "min", "max", "expected"):
         frame = of_ranks(ties=ties, metrics=["recall@5", "ndcg@5", "ap", "rr"], estimators=["aoa"]).frame
         rows = frame[frame["model"] == "levels"]
-        found |= of_frame(rows.assign(ties=ties), ["ties", "metric"], ["estimate"])
-    return found
+        numbers |= of_frame(rows.assign(ties=ties), ["ties", "metric"], ["estimate"])
+    return numbers
 
 
 def intervals() -> Numbers:
@@ -120,11 +120,11 @@ def intervals() -> Numbers:
 
 def drawn_intervals() -> Numbers:
     options = {"estimators": ["snips-global"], "metrics": ["recall@5"]}
-    found = {
+    numbers = {
         kind: of_ranks(**options).with_intervals(kind, n_resamples=200, rng=7)
         for kind in ("percentile", "bca")
     }
-    frames = [one.frame.assign(kind=kind) for kind, one in found.items()]
+    frames = [one.frame.assign(kind=kind) for kind, one in numbers.items()]
     return of_frame(pd.concat(frames), ["kind", "model"], ["ci_low", "ci_high"])
 
 
@@ -167,13 +167,13 @@ def splits() -> Numbers:
         "last one out": ipseval.split_leave_one_out(whole, order="temporal"),
         "sliding": ipseval.data.splits.split_sliding(whole, start=200, test=60)[1],
     }
-    found = {}
+    numbers = {}
     for name, one in cuts.items():
         place = np.arange(1, len(one.test) + 1)
-        found |= {f"{name} · {part}": float(len(getattr(one, part))) for part in ("train", "test")}
-        found[f"{name} · codes of the test"] = float((np.sort(one.test.pair_key) * place).sum())
+        numbers |= {f"{name} · {part}": float(len(getattr(one, part))) for part in ("train", "test")}
+        numbers[f"{name} · codes of the test"] = float((np.sort(one.test.pair_key) * place).sum())
     core = ipseval.data.splits.k_core(whole, 7)
-    return found | {
+    return numbers | {
         "7-core · users": core.n_users,
         "7-core · items": core.n_items,
         "7-core · pairs": len(core),
@@ -181,74 +181,76 @@ def splits() -> Numbers:
 
 
 def drawn_splits() -> Numbers:
-    found = {}
+    numbers = {}
     for name, one in {
         "random": ipseval.split_random(log(), test_fraction=0.2, rng=5),
         "one out": ipseval.split_leave_one_out(log(), rng=5),
     }.items():
         place = np.arange(1, len(one.test) + 1)
-        found[f"{name} · codes of the test"] = float((np.sort(one.test.pair_key) * place).sum())
-    return found
+        numbers[f"{name} · codes of the test"] = float((np.sort(one.test.pair_key) * place).sum())
+    return numbers
 
 
 def ranks() -> Numbers:
-    found = {}
+    numbers = {}
     for name, scores in models().items():
-        one = ipseval.rank_positives(scores, split())
-        found |= {
-            f"{name} · {key}": float((getattr(one, key) * (1 + np.arange(len(one)))).sum())
+        rank_table = ipseval.rank_positives(scores, split())
+        numbers |= {
+            f"{name} · {key}": float((getattr(rank_table, key) * (1 + np.arange(len(rank_table)))).sum())
             for key in ("n_above", "n_tied")
         }
     few = ipseval.rank_positives(models()["free"], split(), candidates=range(25))
-    return found | {"25 items · n_above": few.n_above.sum(), "25 items · positives": len(few)}
+    return numbers | {"25 items · n_above": few.n_above.sum(), "25 items · positives": len(few)}
 
 
 def drawn_candidates() -> Numbers:
-    found = {}
+    numbers = {}
     for distribution, name in (("uniform", ""), ("popularity", "popularity · ")):
         for per in ("user", "positive"):
             candidates = ipseval.SampledCandidates(10, distribution=distribution, per=per, rng=3)
-            one = ipseval.rank_positives(models()["free"], split(), candidates=candidates)
-            found[f"{name}{per} · n_above"] = float((one.n_above * (1 + np.arange(len(one)))).sum())
-    return found
+            rank_table = ipseval.rank_positives(models()["free"], split(), candidates=candidates)
+            numbers[f"{name}{per} · n_above"] = float(
+                (rank_table.n_above * (1 + np.arange(len(rank_table)))).sum()
+            )
+    return numbers
 
 
 def sampled() -> Numbers:
     ranks_of = np.array([1, 3, 10, 40, 200])
-    found: Numbers = {}
+    numbers: Numbers = {}
     for label in ("recall@10", "ndcg@10", "ap", "auc"):
         for name, function in (("expected", expected_sampled), ("std", std_sampled)):
             values = function(ranks_of, 1000, 99, label)
-            found |= {f"{name} {label} · rank {r}": float(v) for r, v in zip(ranks_of, values, strict=True)}
-    return found
+            numbers |= {f"{name} {label} · rank {r}": float(v) for r, v in zip(ranks_of, values, strict=True)}
+    return numbers
 
 
 def sampled_corrections() -> Numbers:
     seen = 1 + wholes(31, (300,), 14) * wholes(31, (300,), 15) // 31
-    found = {}
+    numbers = {}
     for label in ("recall@10", "ndcg@10"):
         for method, prior in (("none", None), ("rank", None), ("bv", "uniform"), ("cls", None)):
-            one = correct_sampled(seen, 500, 30, label, method, prior=prior)
-            found |= {
-                f"{label} · {method} · {key}": float(getattr(one, key))
+            sampled_estimate = correct_sampled(seen, 500, 30, label, method, prior=prior)
+            numbers |= {
+                f"{label} · {method} · {key}": float(getattr(sampled_estimate, key))
                 for key in ("estimate", "standard_error")
             }
-    return found  # fmt: skip
+    return numbers  # fmt: skip
 
 
 def gammas() -> Numbers:
     popularity = np.floor(200 / (1 + np.arange(120.0))) + 1 + wholes(4, (120,), 16)
     recommended = np.minimum(100, np.floor(popularity**0.8 * (1 + wholes(8, (120,), 17)) / 8))
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for method in ("negative-binomial", "poisson", "cloglog", "level-ols"):
         fit = ipseval.fit_gamma(popularity, recommended, 100, method, source="logging-policy")
-        found |= {f"{method} · gamma": fit.gamma, f"{method} · standard_error": fit.standard_error}
+        numbers |= {f"{method} · gamma": fit.gamma, f"{method} · standard_error": fit.standard_error}
     n_exposed = 40 + wholes(20, (120,), 18)
     n_positive = np.minimum(n_exposed, np.floor(popularity**0.5 * (1 + wholes(4, (120,), 19)) / 4))
     fit = ipseval.fit_gamma_from_exposure(popularity, n_exposed, n_positive)
     tail = ipseval.propensity.fit_popularity_exponent(popularity, xmin=3)
-    found |= {"exposure · gamma": fit.gamma, "exposure · standard_error": fit.standard_error}
-    return found | {"exponent": tail.exponent, "exponent · distance": tail.ks_distance}
+    numbers |= {"exposure · gamma": fit.gamma, "exposure · standard_error": fit.standard_error}
+    return numbers | {"exponent": tail.exponent, "exponent · distance": tail.ks_distance}
 
 
 def lists_shown() -> Numbers:
@@ -267,8 +269,8 @@ ITEM = (np.repeat(wholes(N_ITEMS, (50,), 23), 6) + np.tile([0, 3, 5, 11, 17, 29]
 def policies() -> Numbers:
     chances = {name: 0.05 + parts((N_ITEMS, 4), seed) for name, seed in (("one", 24), ("two", 25))}
     chances = {name: one / one.sum(axis=0) for name, one in chances.items()}
-    found = evaluate_policies(shown(), chances, estimators=["ips", "snips", "dm", "dr"], rng=0)
-    return of_frame(found.frame, ["policy", "estimator"], ["estimate", "std_error"])
+    evaluation = evaluate_policies(shown(), chances, estimators=["ips", "snips", "dm", "dr"], rng=0)
+    return of_frame(evaluation.frame, ["policy", "estimator"], ["estimate", "std_error"])
 
 
 def rewards() -> Numbers:
@@ -277,7 +279,7 @@ def rewards() -> Numbers:
         shown(), model=ipseval.policies.rewards.ItemReward(), examination=curve, rng=1
     )
     clicks = pd.DataFrame({"user": shown().positives.user, "item": shown().positives.item})
-    found = evaluate_rewards(
+    evaluation = evaluate_rewards(
         {"free": models()["free"]},
         ipseval.Split.from_frames(None, clicks, users=range(N_USERS), items=range(N_ITEMS)),
         fitted,
@@ -286,15 +288,15 @@ def rewards() -> Numbers:
         propensity=ipseval.KnownPropensity(item=np.full(N_ITEMS, 0.2)),
         low_ess="ignore",
     )
-    return of_evaluation(found)
+    return of_evaluation(evaluation)
 
 
 def ratings() -> Numbers:
     predicted = {"m": 1 + 4 * parts((N_USERS, N_ITEMS), 26)}
-    found = ipseval.evaluation.evaluate_ratings(
+    evaluation = ipseval.evaluation.evaluate_ratings(
         predicted, split().test, propensity=PROPENSITIES["pair"](), metrics=["mae", "rmse"]
     )
-    return of_evaluation(found)
+    return of_evaluation(evaluation)
 
 
 def correction() -> Numbers:
@@ -303,18 +305,20 @@ def correction() -> Numbers:
 
 
 def baseline_ranks() -> Numbers:
-    found = {}
+    numbers = {}
     for name, fit in baselines.BASELINES.items():
         if name != "random":
-            one = ipseval.rank_positives(fit(split().train), split())
-            found[f"{name} · n_above"] = float((one.n_above * (1 + np.arange(len(one)))).sum())
-    return found
+            rank_table = ipseval.rank_positives(fit(split().train), split())
+            numbers[f"{name} · n_above"] = float(
+                (rank_table.n_above * (1 + np.arange(len(rank_table)))).sum()
+            )
+    return numbers
 
 
 def agreement() -> Numbers:
     a, b = (wholes(1000, (8, 30), seed) / 10.0 for seed in (27, 28))
-    found = ipseval.order_agreement(a[:, 0], b[:, 0] + a[:, 0], rng=0)
-    return {name: float(value) for name, value in found.values.items()}
+    agreement_result = ipseval.order_agreement(a[:, 0], b[:, 0] + a[:, 0], rng=0)
+    return {name: float(value) for name, value in agreement_result.values.items()}
 
 
 CASES: dict[str, Callable[[], Numbers]] = {

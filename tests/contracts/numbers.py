@@ -89,21 +89,21 @@ def same(a: float, b: float) -> bool:
 
 def changed(kept: Mapping[str, Mapping[str, float]], now: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Return a line for each number kept that is another now, or gone."""
-    found = []
+    changed_lines = []
     for case, values in kept.items():
         for name, old in values.items():
             new = now.get(case, {}).get(name)
             if new is None:
-                found.append(f"[{case}] {name}: {old!r}, and now not computed")
+                changed_lines.append(f"[{case}] {name}: {old!r}, and now not computed")
             elif not same(old, new):
-                found.append(f"[{case}] {name}: {old!r}, and now {new!r}")
-    return found
+                changed_lines.append(f"[{case}] {name}: {old!r}, and now {new!r}")
+    return changed_lines
 
 
 def entries(changelog: str) -> list[str]:
     """Return the entries under *Numbers changed*, of every release, each on one line."""
     sections = re.findall(r"^### Numbers changed\n(.*?)(?=^##? |^### |\Z)", changelog, flags=re.M | re.S)
-    return [" ".join(one.split()) for text in sections for one in re.split(r"^ *- ", text, flags=re.M)[1:]]
+    return [" ".join(word.split()) for text in sections for word in re.split(r"^ *- ", text, flags=re.M)[1:]]
 
 
 def refreshed(kept: Kept, now: Mapping[str, Mapping[str, float]], words: str, changelog: str) -> Kept:

@@ -70,7 +70,7 @@ def test_propensities_of_a_sample_cannot_be_written_to():
 def test_a_warning_of_ranking_points_at_the_line_that_called():
     with pytest.warns(ipseval.errors.DataWarning, match="not among the allowed items") as caught:
         ipseval.rank_positives(SCORES, SPLIT, candidates=[SPLIT.item_ids[SPLIT.test.item[0]]])
-    assert [one.filename for one in caught] == [__file__]
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_seeds_of_all_kinds_are_seeds():
@@ -89,9 +89,11 @@ def test_minus_zero_is_the_time_zero():
     frame = pd.DataFrame({"user": [1, 1, 1], "item": [1, 2, 3], "t": [-1.0, -0.0, 0.0]})
     log = ipseval.Interactions.from_frame(frame, timestamp="t")
     moved = ipseval.Interactions.from_frame(frame.assign(t=[-1.0, 0.0, -0.0]), timestamp="t")
-    found = [ipseval.split_leave_one_out(one, order="temporal").test.item.tolist() for one in (log, moved)]
-    assert found[0] == found[1]
-    assert len(found[0]) == 1
+    test_items = [
+        ipseval.split_leave_one_out(one, order="temporal").test.item.tolist() for one in (log, moved)
+    ]
+    assert test_items[0] == test_items[1]
+    assert len(test_items[0]) == 1
 
 
 @pytest.mark.parametrize("name", ["\U0001f600", "\uf900", "\u0627", "_"])

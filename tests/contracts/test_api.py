@@ -17,8 +17,8 @@ REFRESH = (
 
 
 def test_public_names_and_signatures_are_those_of_the_snapshot():
-    kept, found = api.FILE.read_text(encoding="utf-8").splitlines(), api.snapshot().splitlines()
-    changed = list(difflib.unified_diff(kept, found, "api.txt", "now", lineterm="", n=2))
+    kept, current_lines = api.FILE.read_text(encoding="utf-8").splitlines(), api.snapshot().splitlines()
+    changed = list(difflib.unified_diff(kept, current_lines, "api.txt", "now", lineterm="", n=2))
     assert not changed, "\n".join([REFRESH, *changed])
 
 
@@ -49,8 +49,12 @@ def methods(home) -> list[tuple[str, object]]:
 def test_a_module_lists_its_public_names_once(name):
     module = importlib.import_module(name)
     assert len(set(module.__all__)) == len(module.__all__) > 0
-    assert not [one for one in module.__all__ if not hasattr(module, one)]
-    assert not [one for one in module.__all__ if one.startswith("_") and one != "__version__"]
+    assert not [public_name for public_name in module.__all__ if not hasattr(module, public_name)]
+    assert not [
+        public_name
+        for public_name in module.__all__
+        if public_name.startswith("_") and public_name != "__version__"
+    ]
 
 
 @pytest.mark.parametrize("name", api.public_modules())

@@ -65,7 +65,7 @@ class Copy(Estimator):
 
 
 MEMBERS = [resolve_estimator(label) for label in (*ESTIMATORS, "snips-shrunk(0.5)")]
-PLAIN = [one for one in MEMBERS if not one.needs_rewards]
+PLAIN = [member for member in MEMBERS if not member.needs_rewards]
 EVERY_METRIC = [
     ipseval.metric(name if made.takes_cutoff == "none" else f"{name}@5") for name, made in METRICS.items()
 ]
@@ -78,7 +78,7 @@ FAMILIES = {
     "metrics": (AVERAGES, SOME),
     "metrics that are ratios": (RATIOS, ("aoa", "snips-global", "snips-pooled")),
     "estimators": (ALL, PLAIN),
-    "estimators with rewards": (MEANS, [one for one in MEMBERS if one.needs_rewards]),
+    "estimators with rewards": (MEANS, [member for member in MEMBERS if member.needs_rewards]),
 }
 OPTIONS = {"propensity": ipseval.PowerLawPropensity(gamma=0.5, scale="max")}
 
@@ -102,7 +102,7 @@ def copied(members):
     def copy(one):
         return Copy(one) if isinstance(one, Estimator) else replace(one, label=MINE + one.label)
 
-    return [one if isinstance(one, str) else copy(one) for one in members]
+    return [member if isinstance(member, str) else copy(member) for member in members]
 
 
 def evaluated(family, own):
@@ -130,7 +130,7 @@ def assert_same(found: pd.DataFrame, expected: pd.DataFrame, name: str = "DataFr
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_copies_have_the_rows_of_the_originals(family):
-    mine, original = (tables_of(evaluated(family, own)) for own in (True, False))
+    mine, original = (tables_of(evaluated(family, is_own)) for is_own in (True, False))
     labels = mine["evaluate"]["metric" if family.startswith("metrics") else "estimator"]
     assert labels.str.startswith(MINE).all()
     for name, table in original.items():
@@ -144,9 +144,9 @@ def small_study():
     shown = rng.random((n_users, n_items)) < 0.4
     log = [
         Interactions(
-            *np.nonzero(one), np.arange(n_users), np.arange(n_items), value=rng.integers(1, 6, one.sum())
+            *np.nonzero(mask), np.arange(n_users), np.arange(n_items), value=rng.integers(1, 6, mask.sum())
         )
-        for one in (seen, shown)
+        for mask in (seen, shown)
     ]
     return RandomExposureStudy("small", *log, threshold=3)
 
@@ -154,7 +154,7 @@ def small_study():
 # What validation compares with the average: means, by weighted estimators of positives that need no s_u.
 VALIDATED = {
     "metrics": ([one for one in EVERY_METRIC if one.kind == "mean"], ["snips-global", "snips-pooled"]),
-    "estimators": (MEANS, [one for one in PLAIN if one.weighted and one.label != "ips"]),
+    "estimators": (MEANS, [member for member in PLAIN if member.weighted and member.label != "ips"]),
 }
 
 
@@ -179,7 +179,7 @@ def test_copies_are_validated_as_the_originals(family):
 
 
 def on_dask(metrics, estimators):
-    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install dask")
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: pip install 'ipseval[dask]'")
     world, rng = random_world(4), np.random.default_rng(0)
     frames = [
         pd.DataFrame({"user": log.user_ids[log.user], "item": log.item_ids[log.item]})
@@ -202,7 +202,7 @@ def on_dask(metrics, estimators):
     "parts",
     [
         (EVERY_METRIC, ["aoa", "snips-global", "snips-pooled"]),
-        (("recall@5", "dcg"), [one for one in MEMBERS if one.separable]),
+        (("recall@5", "dcg"), [member for member in MEMBERS if member.separable]),
     ],
     ids=["metrics", "estimators"],
 )
@@ -210,7 +210,7 @@ def test_dask_takes_copies_as_it_takes_the_originals(parts):
     assert_same(on_dask(*map(copied, parts)), on_dask(*parts))
 
 
-@pytest.mark.parametrize("one", [one for one in MEMBERS if not one.separable], ids=str)
+@pytest.mark.parametrize("one", [member for member in MEMBERS if not member.separable], ids=str)
 def test_dask_refuses_a_copy_of_what_reads_all_users_at_once(one):
     with pytest.raises(InputError, match=f"{MINE}.* read all users at once"):
         on_dask(["recall@5"], [Copy(one)])
@@ -219,17 +219,17 @@ def test_dask_refuses_a_copy_of_what_reads_all_users_at_once(one):
 def test_sampled_metrics_are_corrected_for_a_copy_as_for_the_original():
     ranks = np.array([1, 1, 2, 4, 9, 3, 1, 6])
     n_corrected = 0
-    for one in EVERY_METRIC:
-        (mine,) = copied([one])
+    for metric in EVERY_METRIC:
+        (mine,) = copied([metric])
         try:
-            expected = ipseval.expected_sampled(ranks, 30, 10, one)
+            expected = ipseval.expected_sampled(ranks, 30, 10, metric)
         except InputError:  # it has no value of a single target
             continue
         n_corrected += 1
         assert np.array_equal(ipseval.expected_sampled(ranks, 30, 10, mine), expected)
         found, original = (
-            ipseval.correct_sampled(ranks, 30, 10, metric=each, method="bv", n_iterations=5)
-            for each in (mine, one)
+            ipseval.correct_sampled(ranks, 30, 10, metric=variant, method="bv", n_iterations=5)
+            for variant in (mine, metric)
         )
         assert (found.estimate, found.standard_error) == (original.estimate, original.standard_error)
     assert n_corrected > 8

@@ -24,9 +24,9 @@ NEED_REWARDS = {label for label in LABELS if resolve_estimator(label).needs_rewa
 
 @pytest.mark.parametrize("label", LABELS)
 def test_labels_parse_back_in_any_case(label):
-    one = resolve_estimator(label)
-    assert resolve_estimator(one.label.upper()) == one
-    assert resolve_estimator(f" {one.label} ").label == one.label
+    estimator = resolve_estimator(label)
+    assert resolve_estimator(estimator.label.upper()) == estimator
+    assert resolve_estimator(f" {estimator.label} ").label == estimator.label
 
 
 def test_a_label_that_is_nearly_right_gets_a_suggestion():
@@ -50,15 +50,15 @@ def test_with_equal_propensities_it_estimates_the_average_that_it_names(label):
         [0, 1, 1, 1], [0, 0, 5, 6], [0, 0, 5, 6], [0] * 4, [9] * 4, range(2), range(9),
         candidates_by_user=[9, 9],
     )  # fmt: skip
-    one = resolve_estimator(label)
+    estimator = resolve_estimator(label)
     result = ipseval.evaluate_ranks(
         {"m": ranked},
         propensity=ipseval.KnownPropensity(item=np.ones(9)).fit(ranked),
         metrics=["recall@5"],
-        estimators=[one],
+        estimators=[estimator],
         n_relevant=[1, 3],
     )
-    expected = {"user": (1 + 1 / 3) / 2, "pooled": 2 / 4}[one.target]
+    expected = {"user": (1 + 1 / 3) / 2, "pooled": 2 / 4}[estimator.target]
     assert result.frame["estimate"].tolist() == pytest.approx([expected], rel=1e-14)
 
 
@@ -85,7 +85,7 @@ def test_a_perfect_ranker_stays_perfect_when_positives_have_no_propensity():
     # Items 1 and 2 are the positives of user 0, on top in this order or the other; item 2 has n* = 0.
     frames = ([9], [1]), ([0, 0], [1, 2])
     split = ipseval.Split.from_frames(
-        *(pd.DataFrame(dict(zip(("user", "item"), one, strict=True))) for one in frames),
+        *(pd.DataFrame(dict(zip(("user", "item"), frame, strict=True))) for frame in frames),
         users=[0, 9],
         items=range(5),
     )

@@ -52,7 +52,7 @@ def loaded(path: Path, source: str):
 
 
 def test_an_estimator_with_weights_of_its_own_takes_fifteen_lines(tmp_path):
-    own = loaded(tmp_path / "own.py", OWN_ESTIMATOR).Own()
+    custom = loaded(tmp_path / "own.py", OWN_ESTIMATOR).Own()
     body = OWN_ESTIMATOR.partition("class ")[2].splitlines()
     assert len([line for line in body if line.strip()]) <= 15
     world = random_world(4)
@@ -63,11 +63,11 @@ def test_an_estimator_with_weights_of_its_own_takes_fifteen_lines(tmp_path):
                 world.split,
                 propensity=ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
                 metrics=METRICS,
-                estimators=[one],
+                estimators=[estimator],
                 low_ess="ignore",
             )
         )
-        for one in (own, "snips-global")
+        for estimator in (custom, "snips-global")
     )
     for name, table in known.items():
         expected = table.replace({"estimator": {"snips-global": "own"}})
@@ -80,7 +80,7 @@ def test_own_weights_move_estimates_and_bounds_alike(tmp_path):
         "sample.weights / sample.ranked.counts[sample.ranked.segment]",
         "sample.weights * (3.0 - sample.ranked.item)",
     )
-    own = loaded(tmp_path / "priced.py", source).Own()
+    custom = loaded(tmp_path / "priced.py", source).Own()
     ranked = ipseval.RankedPositives(
         [0] * 3, [0, 1, 2], [0, 3, 4], [0] * 3, [6] * 3, [0], range(6), candidates_by_user=[6]
     )
@@ -88,7 +88,7 @@ def test_own_weights_move_estimates_and_bounds_alike(tmp_path):
         {"m": ranked},
         propensity=ipseval.KnownPropensity(item=[1, 1 / 2, 1 / 4, 1, 1, 1]).fit(ranked),
         metrics=["recall@1"],
-        estimators=[own],
+        estimators=[custom],
         low_ess="ignore",
     )
     assert result.frame["estimate"].tolist() == pytest.approx([3 / 11])

@@ -100,7 +100,7 @@ def test_values_of_rows_are_in_the_order_of_the_rows_by_their_labels(labels, row
 def test_time_keeps_its_order_or_is_refused(seconds, unit):
     time = np.array(seconds, dtype="datetime64[s]").astype(f"datetime64[{unit}]")
     frame = pd.DataFrame({"user": 0, "item": range(len(seconds)), "t": time})
-    fits = all(abs(one) < 2**63 / 1e9 for one in seconds)
+    fits = all(abs(second) < 2**63 / 1e9 for second in seconds)
     try:
         log = Interactions.from_frame(frame, timestamp="t")
     except InputError:

@@ -94,4 +94,4 @@ def test_numbers_are_compared_to_one_part_in_a_million_millions(old, new, same):
 
 def test_the_recipe_gives_the_bits_that_were_published():
     # The first outputs of SplitMix64 with seed 0: https://prng.di.unimi.it/splitmix64.c
-    assert [hex(one) for one in bits(3, 0)] == ["0x0", "0xe220a8397b1dcdaf", "0x6e789e6aa1b965f4"]
+    assert [hex(bit) for bit in bits(3, 0)] == ["0x0", "0xe220a8397b1dcdaf", "0x6e789e6aa1b965f4"]

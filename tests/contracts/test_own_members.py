@@ -121,7 +121,7 @@ def ourlab_package(tmp_path, monkeypatch):
     installed(folder, "ourlab", ENTRY_POINTS, **sources)
     monkeypatch.syspath_prepend(folder)
     yield folder
-    for name in [one for one in sys.modules if one.partition(".")[0] == "ourlab"]:
+    for name in [module for module in sys.modules if module.partition(".")[0] == "ourlab"]:
         del sys.modules[name]
 
 
@@ -147,14 +147,14 @@ def test_a_metric_an_estimator_a_propensity_and_an_adapter_of_another_package_ar
     ourlab,
 ):
     model = importlib.import_module("ourlab.adapter").Model()
-    found = ipseval.evaluate(
+    evaluation = ipseval.evaluate(
         {"m": model}, the_split(), propensity="smoothed:alpha=1", estimators=ASKED, **LABELS
     )
-    frame = found.frame.set_index("estimator")
+    frame = evaluation.frame.set_index("estimator")
     assert frame["estimate"].to_dict() == pytest.approx(EXPECTED)
     assert set(frame["metric"]) == {"f1@2"}
-    found.save(ourlab / "found.npz")
-    pd.testing.assert_frame_equal(ipseval.Evaluation.load(ourlab / "found.npz").frame, found.frame)
+    evaluation.save(ourlab / "found.npz")
+    pd.testing.assert_frame_equal(ipseval.Evaluation.load(ourlab / "found.npz").frame, evaluation.frame)
 
 
 def test_the_command_line_finds_them_too(ourlab, monkeypatch, capsys):
@@ -307,7 +307,7 @@ def test_a_metric_without_an_unbiased_form_claims_none_and_ips_refuses_it_before
     f1 = of_source(F1, "F1")(2)
     assert not f1.has_unbiased
     ips = [line for line in ipseval.estimators.card(f1).splitlines() if line.split()[0] == "ips"]
-    assert ips == ["    ips          plug-in: no claim (it has no unbiased form)"]
+    assert ips == ["    ips          plug-in: no guarantee (it has no unbiased form)"]
     assert "exactly unbiased" not in ipseval.estimators.card(f1)
     with pytest.raises(
         InputError, match=r"ips needs an unbiased form and f1@2 has none. Define its _unbiased"
@@ -327,7 +327,7 @@ def test_an_estimator_is_told_which_method_it_lacks():
             return UserSums.of(sample.ranked.users, metric.user_values(sample.ranked, sample.weights))
 
     scores = np.random.default_rng(0).normal(size=(3, 5))
-    one = ipseval.evaluate(
+    evaluation = ipseval.evaluate(
         {"m": scores, "n": -scores},
         the_split(),
         propensity=ipseval.KnownPropensity(item=np.full(5, 0.5)),
@@ -335,7 +335,7 @@ def test_an_estimator_is_told_which_method_it_lacks():
         estimators=[Plain()],
         low_ess="ignore",
     )
-    assert set(one.bounds([2.0])["note"]) == {"no bounds: plain does not implement linear_form()"}
+    assert set(evaluation.bounds([2.0])["note"]) == {"no bounds: plain does not implement linear_form()"}
     text = r"plain does not implement parts\(\), so its estimate cannot be decomposed\."
     with pytest.raises(InputError, match=text):
-        one.decomposition("recall@2", weighted=Plain())
+        evaluation.decomposition("recall@2", weighted=Plain())

@@ -80,16 +80,16 @@ def study() -> Any:
 
 def policies() -> Any:
     rng = np.random.default_rng(0)
-    user, item, one = np.arange(60), rng.integers(0, 3, 60), np.ones(60)
+    user, item, ones = np.arange(60), rng.integers(0, 3, 60), np.ones(60)
     log = ipseval.ImpressionLog(
-        user, item, user, np.arange(3), rng.random(60) < 0.5, position=one.astype(int), propensity=one / 3
+        user, item, user, np.arange(3), rng.random(60) < 0.5, position=ones.astype(int), propensity=ones / 3
     )
     return evaluate_policies(log, {"new": np.full((3, 1), 1 / 3), "one": np.eye(3)[:, :1]}, rng=0)
 
 
 def protocols() -> Any:
     options: dict[str, Any] = {"metrics": ["recall@5"], "gammas": [0.5], "n_resamples": 20}
-    grid = [Protocol(one, "ratio", k_core=None, test_fraction=0.3) for one in ("random", "temporal")]
+    grid = [Protocol(order, "ratio", k_core=None, test_fraction=0.3) for order in ("random", "temporal")]
     with TemporaryDirectory() as folder:
         return ipseval.studies.protocols.study(FITS, {"log": log()}, grid, path=folder, **options)
 
@@ -98,7 +98,7 @@ def online() -> Any:
     rng = np.random.default_rng(0)
     true = rng.normal(size=8)
     tables = [{"experiment": range(8), "difference": true + rng.normal(size=8) * 0.3} for _ in range(2)]
-    return online_agreement(*(pd.DataFrame(one).assign(std_error=0.3) for one in tables), rng=0)
+    return online_agreement(*(pd.DataFrame(table).assign(std_error=0.3) for table in tables), rng=0)
 
 
 RESULTS = {
@@ -197,12 +197,12 @@ def results() -> list[type]:
     for name in ("cli", "policies", "studies.online", "studies.protocols", "testing", "validation"):
         importlib.import_module(f"ipseval.{name}")
 
-    found, left = [], [Result]
+    classes, left = [], [Result]
     while left:
-        own = left.pop().__subclasses__()
-        left += own
-        found += [one for one in own if not inspect.isabstract(one)]
-    return found
+        subclasses = left.pop().__subclasses__()
+        left += subclasses
+        classes += [one for one in subclasses if not inspect.isabstract(one)]
+    return classes
 
 
 def test_the_family_holds_every_result_of_every_wing():

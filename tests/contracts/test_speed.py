@@ -46,12 +46,12 @@ def test_numbers_do_not_depend_on_how_much_is_done_at_once(case, monkeypatch):
 def ranks(scores, user, item, split):
     """Return the ranks and the best items of stored scores and of factors."""
     compute = ipseval.ComputeOptions(engine="numpy", block_size=11)
-    found = []
+    seconds = []
     for model in (scores, (user, item)):
         ranked = ipseval.rank_positives(model, split, compute=compute, top_k=4)
         best = top_items(model, split, k=3, compute=compute)
-        found += [ranked.n_above, ranked.n_tied, ranked.top.item, best.item, best.n_above, best.n_tied]
-    return found
+        seconds += [ranked.n_above, ranked.n_tied, ranked.top.item, best.item, best.n_above, best.n_tied]
+    return seconds
 
 
 @VALUES
@@ -64,5 +64,5 @@ def test_ranks_of_near_ties_and_copies_do_not_depend_on_how_much_is_done_at_once
     scores = np.round(user @ item.T, 1)
     expected = ranks(scores, user, item, split)
     set_all(monkeypatch, value)
-    for one, other in zip(ranks(scores, user, item, split), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for actual_array, expected_array in zip(ranks(scores, user, item, split), expected, strict=True):
+        np.testing.assert_array_equal(actual_array, expected_array)

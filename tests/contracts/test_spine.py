@@ -45,14 +45,14 @@ def test_evaluating_and_printing_enters_the_wings_of_the_spine_alone():
         evaluated_and_printed()
     finally:
         sys.setprofile(before)
-    inside = [Path(one).relative_to(PACKAGE).parts for one in files if Path(one).is_relative_to(PACKAGE)]
+    inside = [Path(path).relative_to(PACKAGE).parts for path in files if Path(path).is_relative_to(PACKAGE)]
     assert {"evaluation"} < {parts[0] for parts in inside if len(parts) > 1} <= SPINE
 
 
 def test_evaluate_imports_nothing_of_the_doors_beside_it():
     of: dict[str, set[str]] = {}
-    for one in own_imports():
-        of.setdefault(one.source, set()).add(below_package(one))
+    for imported in own_imports():
+        of.setdefault(imported.source, set()).add(below_package(imported))
     seen, left = {""}, ["evaluation.pipeline"]
     while left:
         name = left.pop()

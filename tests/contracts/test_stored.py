@@ -54,9 +54,9 @@ def dataclasses_of_the_library() -> dict[str, list[Any]]:
     for info in pkgutil.walk_packages(ipseval.__path__, "ipseval."):
         if info.name.endswith(("__main__", "_torch", "_numba", "pytest_plugin")):
             continue
-        for name, one in vars(importlib.import_module(info.name)).items():
-            if isinstance(one, type) and is_dataclass(one) and one.__module__ == info.name:
-                found.setdefault(name, []).append(one)
+        for name, class_ in vars(importlib.import_module(info.name)).items():
+            if isinstance(class_, type) and is_dataclass(class_) and class_.__module__ == info.name:
+                found.setdefault(name, []).append(class_)
     return found
 
 
@@ -70,16 +70,18 @@ def test_every_class_that_a_result_can_hold_has_a_name_in_files():
         if cls in seen:
             continue
         seen.add(cls)
-        todo += [one for one in members if cls in one.__mro__]
+        todo += [member for member in members if cls in member.__mro__]
         if is_dataclass(cls):
-            said = [str(one.type) for one in fields(cls) if one.init and not one.name.startswith("_")]
+            said = [str(field.type) for field in fields(cls) if field.init and not field.name.startswith("_")]
             here = vars(sys.modules[cls.__module__])  # where a name is an alias, it is no class
             for name in re.findall(r"\w+", " ".join(said)):
-                todo += [one for one in known.get(name, []) if here.get(name, one) is one]
+                todo += [class_ for class_ in known.get(name, []) if here.get(name, class_) is class_]
     wanted = {
-        f"{one.__module__}:{one.__name__}"
-        for one in seen
-        if is_dataclass(one) and not getattr(one, "__abstractmethods__", None)
+        f"{class_.__module__}:{class_.__name__}"
+        for class_ in seen
+        if is_dataclass(class_) and not getattr(class_, "__abstractmethods__", None)
     }
-    missing = {one for one in wanted - set(CLASSES.values()) if one.partition(":")[2] not in NOT_STORED}
+    missing = {
+        class_ for class_ in wanted - set(CLASSES.values()) if class_.partition(":")[2] not in NOT_STORED
+    }
     assert not missing, f"give these a name in ipseval.utils.stored_classes: {sorted(missing)}"

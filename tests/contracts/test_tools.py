@@ -65,7 +65,7 @@ def test_a_room_has_files_tests_and_a_control_that_stands_in_one_of_them(name):
     assert ROOT / path in room.paths(ROOT)
     assert old in (ROOT / path).read_text(encoding="utf-8")
     assert old != new
-    assert all((ROOT / one).exists() for one in room.tests)
+    assert all((ROOT / test).exists() for test in room.tests)
 
 
 def test_the_examples_that_type_checkers_read_are_those_of_the_pages():

@@ -232,7 +232,7 @@ CASES = [
         lambda: ipseval.fit_gamma(
             pd.Series([1, 2, 4], index=["a", "b", "c"]), pd.Series([1, 2, 4], index=["a", "b", "d"]), 9
         ),
-        r"popularity and recommended must have the same labels.*'c'.*'d'.*recommended.reindex\(popularity",
+        r"popularity and recommendations must have the same labels.*'c'.*'d'.*recommendations.reindex\(popularity",
     ),
     (
         lambda: ipseval.fit_gamma_from_exposure(
@@ -244,7 +244,7 @@ CASES = [
         lambda: ipseval.fit_gamma(range(1, 8), range(1, 8), 99, source="logging-policy").frequency(
             pd.Series([1, 2], index=["a", "b"]), pd.Series([1, 2], index=["a", "c"])
         ),
-        r"popularity and recommended must have the same labels",
+        r"popularity and recommendations must have the same labels",
     ),
     (lambda: run(interval="bca", rng=0.5), r"rng must be an integer >= 0.*got 0.5"),
     (lambda: known(np.ones(3)).fit(SPLIT).clip(floor="a"), r"floor must be a finite number; got 'a'"),
@@ -273,7 +273,7 @@ CASES = [
     ),
     (
         lambda: ipseval.fit_gamma(np.arange(1.0, 5), np.array([[0, 1], [2, 3]]), n_lists=40),
-        r"recommended holds 2 lists, and n_lists is 40; leave it out",
+        r"recommendations holds 2 lists, and n_lists is 40; leave it out",
     ),
     (
         lambda: ipseval.expected_sampled(np.ma.array([1, 2], mask=[0, 1]), 10, 5, "recall@2"),

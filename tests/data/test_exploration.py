@@ -277,6 +277,6 @@ def test_the_report_prints_users_without_rows_and_the_slope_of_the_slots():
     correction = ipseval.correct(models, split, **options)
     printed_text = " ".join(repr(correction).split())
     assert "without a row in the log" in printed_text
-    assert "Items in exploration slots follow popularity" in printed_text
+    assert "Items in randomised slots follow popularity" in printed_text
     notes = correction.frame.set_index("estimator")["note"]
-    assert "assumes that exploration slots were random" in notes["random-sample"]
+    assert "assumes that randomised slots were random" in notes["random-sample"]

@@ -204,10 +204,10 @@ def test_window_purge_validation_and_history_follow_the_worked_example():
     times = [part.timestamp.tolist() for part in (split.train, split.validation, split.test)]
     assert times == [[2, 3], [5], [6, 7]]
     assert split.n_purged == 1
-    found = split_sliding(log, start=6, test=2, train=2, purge=1, validation=1).frame
+    frame = split_sliding(log, start=6, test=2, train=2, purge=1, validation=1).frame
     counts = {"n_train": 2, "n_purged": 1, "n_validation": 1, "n_test": 2, "used": True, "n_users": 2}
     cold = {"n_cold_users": 2, "n_cold_items": 2, "n_cold_positives": 2}
-    assert found.iloc[0].to_dict() == {"window": 0, "start": 6, "end": 8, **counts, **cold}
+    assert frame.iloc[0].to_dict() == {"window": 0, "start": 6, "end": 8, **counts, **cold}
     assert split_sliding(log, test=2, train=2, purge=1, validation=1).bounds["start"][0] == 1 + 2 + 1 + 1
 
 

@@ -22,7 +22,9 @@ def run_action(folder: Path, **given: str) -> subprocess.CompletedProcess[str]:
     """Run the steps in order until one fails; return how the last ended."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
-    values = {f"inputs.{name}": given.get(name, one.get("default")) for name, one in action["inputs"].items()}
+    values = {
+        f"inputs.{name}": given.get(name, input_.get("default")) for name, input_ in action["inputs"].items()
+    }
     fixed = {"PYTHONPATH": str(ROOT), "PATH": f"{folder}:{os.environ['PATH']}"}
     fixed["GITHUB_STEP_SUMMARY"] = "summary.md"
     for step in action["runs"]["steps"]:

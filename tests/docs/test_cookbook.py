@@ -38,7 +38,7 @@ def run(title: str) -> dict:
 
 def statements(block: str) -> int:
     """Return the number of statements but imports."""
-    return sum(not isinstance(one, (ast.Import, ast.ImportFrom)) for one in ast.parse(block).body)
+    return sum(not isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in ast.parse(block).body)
 
 
 def counts(data: pd.DataFrame) -> dict[tuple[str, str], int]:
@@ -70,10 +70,13 @@ def test_recipes_that_replace_a_function_show_their_output():
 def test_a_log_of_ratings_needs_five_statements_and_counts_what_it_leaves_out(files, monkeypatch, capsys):
     monkeypatch.chdir(files)
     assert statements(SITUATIONS[RATINGS]) <= 5
-    found = counts(run(RATINGS)["evaluation"].data)
+    counts_by_name = counts(run(RATINGS)["evaluation"].data)
     frame = pd.read_csv("u.data", sep="\t")
-    assert found["log", "rows with a value below 4, left out"] == (frame["rating"] < 4).sum()
-    assert found["split", "train pairs"] + found["split", "test pairs"] == (frame["rating"] >= 4).sum()
+    assert counts_by_name["log", "rows with a value below 4, left out"] == (frame["rating"] < 4).sum()
+    assert (
+        counts_by_name["split", "train pairs"] + counts_by_name["split", "test pairs"]
+        == (frame["rating"] >= 4).sum()
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -82,11 +85,11 @@ def test_two_versions_need_five_statements_and_count_every_fault_of_the_files(fi
     assert statements(SITUATIONS[VERSIONS]) <= 5
     names = run(VERSIONS)
     evaluation, split = names["evaluation"], names["split"]
-    found = counts(evaluation.data)
+    counts_by_name = counts(evaluation.data)
     shown = pd.read_parquet("impressions.parquet")
     clicked = shown[shown["clicked"]]
     assert (
-        found["log", "clicks on a pair clicked before, left out"]
+        counts_by_name["log", "clicks on a pair clicked before, left out"]
         == clicked.duplicated(["user_id", "item_id"]).sum()
     )
     train = set(split.train.to_frame()[["user", "item"]].itertuples(index=False, name=None))
@@ -98,11 +101,11 @@ def test_two_versions_need_five_statements_and_count_every_fault_of_the_files(fi
         n_unknown = (~entries["item_id"].isin(shown["item_id"])).sum()
         n_missing = len(tested - set(entries["user_id"]))
         assert n_unknown > 0 < n_missing
-        assert found[name, "entries with items unknown to the split, left out"] == n_unknown
-        assert found[name, "entries that are training items of their user, left out"] == sum(
+        assert counts_by_name[name, "entries with items unknown to the split, left out"] == n_unknown
+        assert counts_by_name[name, "entries that are training items of their user, left out"] == sum(
             p in train for p in pairs
         )
-        assert found[name, "users with test positives and no list, counted as misses"] == n_missing
+        assert counts_by_name[name, "users with test positives and no list, counted as misses"] == n_missing
     assert set(evaluation.frame["model"]) == {"v1", "v2"}
     assert len(evaluation.estimators) > 1  # plain and weighted
 

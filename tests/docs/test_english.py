@@ -34,6 +34,7 @@ BANNED = (
 # Letters of a formula: fine where a formula stands, a riddle in an error or a note.
 LETTERS = (r"S\*_u", r"\bs_u\b", r"\be₂")
 MOST_WORDS = 40
+TERMS = Path(__file__).with_name("terms.tsv")
 
 
 def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -118,6 +119,56 @@ def test_no_first_line_of_a_docstring_is_a_riddle_or_longer_than_40_words():
 
 def test_no_sentence_of_a_page_is_a_riddle_or_longer_than_40_words():
     assert not wrong(prose())
+
+
+@cache
+def docstrings() -> tuple[tuple[str, str], ...]:
+    """Return where every docstring stands and its text."""
+    owners = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+    return tuple(
+        (f"{path.relative_to(PACKAGE.parent)}:{getattr(node, 'lineno', 1)}", text)
+        for path, tree in modules().items()
+        for node in nodes(tree)
+        if isinstance(node, owners) and (text := ast.get_docstring(node))
+    )
+
+
+@cache
+def replaced_terms() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the patterns of terms.tsv, and the term of the field that replaces each."""
+    lines = TERMS.read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    return tuple((re.compile(pattern, flags=re.IGNORECASE), term) for pattern, term in rows)
+
+
+def term_faults(text: str) -> list[str]:
+    """Return the sentences of a text with a word of terms.tsv, apart from code, labels and examples."""
+    lines = [line for line in text.split("\n") if not line.strip().startswith((">>>", "..."))]
+    plain = re.sub(r"``[^`]*``|`[^`]*`|\"[^\"\n]*\"", "X", "\n".join(lines))
+    sentences_of_text = [" ".join(part.split()) for part in re.split(r"(?<=[.;:?!])\s|\n\n", plain)]
+    return [
+        f"{term}: {sentence}"
+        for sentence in sentences_of_text
+        for pattern, term in replaced_terms()
+        if pattern.search(sentence)
+    ]
+
+
+def test_no_docstring_or_message_uses_words_of_the_project_alone():
+    texts_of_package = (
+        *docstrings(),
+        *((place, text) for place, text in printed() if not re.search(r"</?\w", text)),
+    )
+    faults_by_place = {place: found for place, text in texts_of_package if (found := term_faults(text))}
+    assert not faults_by_place
+
+
+@pytest.mark.parametrize(
+    "text", ["the plain average", "ranks are told apart", "known up to a factor", "95 %"]
+)
+def test_words_of_the_project_alone_are_found(text):
+    assert term_faults(text)
+    assert not term_faults(f"the label `{text}`, and\n>>> {text}")
 
 
 def test_the_collection_sees_errors_warnings_and_notes():

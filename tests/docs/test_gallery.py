@@ -17,7 +17,7 @@ def test_the_gallery_shows_every_kind_of_picture():
     page = (DOCS / "api" / "gallery.md").read_text(encoding="utf-8")
     linked = re.findall(r"\]\((\S+)\)", page)
     assert len(linked) == 3 + len(KINDS)
-    assert not [one for one in linked if not (DOCS / "api" / one).exists()]
+    assert not [page_name for page_name in linked if not (DOCS / "api" / page_name).exists()]
 
 
 def test_the_example_pages_load_nothing_and_hold_no_data():

@@ -50,10 +50,10 @@ def test_each_documented_key_occurs_with_a_value():
     """Graded relevance and given numbers of relevant items are in none of these situations."""
     types: dict[str, set[str]] = {}
     for situation in ASSUMPTIONS:
-        for key, found in collect_keys(json.loads(document(situation))).items():
-            types.setdefault(key, set()).update(found)
+        for key, kinds_found in collect_keys(json.loads(document(situation))).items():
+            types.setdefault(key, set()).update(kinds_found)
     assert set(types) == set(documented())
-    only_null = {key for key, found in types.items() if found == {"null"}}
+    only_null = {key for key, kinds_found in types.items() if kinds_found == {"null"}}
     assert only_null == {
         "data.gains_sha256",
         "data.n_relevant_sha256",

@@ -11,7 +11,7 @@ from ipseval.estimators import Estimator, card, claim
 from tests.inside.estimators import can_exceed_range, resolve_estimator
 from tests.inside.metrics import RATING_METRICS, resolve_rating_metric
 
-PLUG_IN = "plug-in: no claim (observed positives stand in for all relevant items)"
+PLUG_IN = "plug-in: no guarantee (observed positives represent all relevant items)"
 EQUAL = "biased unless all propensities are equal"
 OBSERVED = "biased unless every relevant item is observed"
 RATE = "consistent up to the observation rate, given relative propensities"
@@ -22,7 +22,7 @@ WITHIN = (
     "not consistent in users: a bias of order 1/(positives per user) stays, even with the true propensities"
 )
 EITHER = "consistent given P or a right reward model"
-S_ESTIMATED = "plug-in: no claim (the numbers of relevant items are estimated from the weights)"
+S_ESTIMATED = "plug-in: no guarantee (the numbers of relevant items are estimated from the weights)"
 # Of a metric of mean type, a sum, pairs, a list and a root, with P as probabilities and s_u known.
 METRICS = ("recall@5", "dcg", "auc", "ap", "rmse")
 GIVEN = "exactly unbiased given the propensities"

@@ -117,7 +117,7 @@ def test_equal_propensities_give_plain_values_also_where_weighted_ones_are_known
 def test_the_repr_of_a_sample_names_the_scale_of_its_propensities():
     for options, words in (
         ((), "no propensity"),
-        ((np.ones(3),), "propensity up to a factor"),
+        ((np.ones(3),), "relative propensity"),
         ((np.ones(3), True), "probabilities"),
     ):
         assert repr(Sample(ranked(), *options)).endswith(f"; {words})")

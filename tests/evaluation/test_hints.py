@@ -97,7 +97,7 @@ def test_gini_and_entropy_of_one_user_are_defined():
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 def test_a_single_estimator_has_a_note_on_excluded_positives():
     split = ipseval.Split.from_frames(
-        *(pd.DataFrame({"user": range(3), "item": one}) for one in (0, [1, 1, 2])), items=range(3)
+        *(pd.DataFrame({"user": range(3), "item": items}) for items in (0, [1, 1, 2])), items=range(3)
     )
     propensity = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
     options = {"metrics": ["recall@1"], "estimators": ["aoa"], "propensity": propensity, "low_ess": "ignore"}
@@ -129,14 +129,16 @@ def test_few_positives_without_a_propensity_are_no_warning_but_are_counted(
     """More than a tenth of the positives, and ten at least; each user has one."""
     item = np.where(np.arange(n_positives) < n_excluded, 2, 1)
     split = ipseval.Split.from_frames(
-        *(pd.DataFrame({"user": range(n_positives), "item": one}) for one in (0, item)), items=range(3)
+        *(pd.DataFrame({"user": range(n_positives), "item": items}) for items in (0, item)), items=range(3)
     )
     propensity = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
     evaluation = ipseval.evaluate(
         {"m": np.ones((n_positives, 3))}, split, propensity=propensity, metrics=["recall@1"], low_ess="ignore"
     )
     warnings = [
-        one for one in recwarn if "test positives" in str(one.message) and "no propensity" in str(one.message)
+        warning
+        for warning in recwarn
+        if "test positives" in str(warning.message) and "no propensity" in str(warning.message)
     ]
     assert bool(warnings) == is_warning
     text = repr(evaluation.explain())
@@ -207,7 +209,7 @@ def test_a_difference_on_a_page_has_its_interval_and_is_bold_if_significant_and_
 
 def test_metrics_on_sampled_candidates_warn_with_a_fix():
     split = ipseval.Split.from_frames(
-        *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
+        *(pd.DataFrame({"user": range(3), "item": items}) for items in ([0, 1, 2], [1, 2, 0])), items=range(5)
     )
     candidates = ipseval.SampledCandidates(2, rng=0)
     scores = {"m": np.arange(15.0).reshape(3, 5)}
@@ -225,13 +227,14 @@ def test_ranks_among_candidates_per_user_warn_unless_metrics_are_linear_in_ranks
     metrics, is_warning, recwarn
 ):
     split = ipseval.Split.from_frames(
-        *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
+        *(pd.DataFrame({"user": range(3), "item": items}) for items in ([0, 1, 2], [1, 2, 0])), items=range(5)
     )
     candidates = pd.DataFrame({"user": [0, 0, 1, 1, 2, 2], "item": [1, 3, 2, 4, 0, 3]})
     ipseval.evaluate({"m": np.arange(15.0).reshape(3, 5)}, split, metrics=metrics, candidates=candidates)
-    messages = [str(one.message) for one in recwarn]
+    messages = [str(warning.message) for warning in recwarn]
     assert (
-        any(one.startswith("Ranks are among each user's own candidates.") for one in messages) is is_warning
+        any(message.startswith("Ranks are among each user's own candidates.") for message in messages)
+        is is_warning
     )
 
 
@@ -269,7 +272,7 @@ def test_later_training_rows_are_reported_with_the_kind_of_split():
 def test_rows_of_many_recommenders_are_shared_by_the_metrics(monkeypatch):
     """Forty rows in all; of one metric at least three, and at most twelve."""
     split = ipseval.Split.from_frames(
-        *(pd.DataFrame({"user": range(4), "item": one}) for one in ([0, 0, 1, 1], [1, 2, 2, 0]))
+        *(pd.DataFrame({"user": range(4), "item": items}) for items in ([0, 0, 1, 1], [1, 2, 2, 0]))
     )
     rng = np.random.default_rng(0)
     ranks = {f"m{n}": ipseval.rank_positives(rng.normal(size=(4, 3)), split) for n in range(13)}

@@ -146,7 +146,7 @@ def test_a_custom_estimator_is_not_run_again_and_the_error_explains_it(tmp_path:
     build_evaluation(estimators=[mine()]).save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
     assert again.definitions[1][0].label == "mine"
-    with pytest.raises(InputError, match="an object of your own class, and a file holds its plain"):
+    with pytest.raises(InputError, match="an object of a class outside ipseval, and a file holds its plain"):
         again.bounds(2.0)
 
 

@@ -44,7 +44,7 @@ LEFT_OUT = {
     "register",  # what it is given stays in the process: tests/contracts/test_own_members.py
     "read_ids",  # it takes nothing but any number of sources: tests/data/reading/test_sources.py
     # What the library calls with its own values: no user has any of them.
-    *("Decomposition.of", "FitError.of", "FittedRewards.of", "Leakage.of", "Moments.of"),
+    *("Decomposition.of", "FitError.from_influence", "FittedRewards.from_models", "Leakage.of", "Moments.of"),
     *("Moments.of_columns", "RankedPositives.from_validated", "TrainingCounts.of", "UserSums.of"),
 }
 OBJECTS = (  # methods
@@ -99,11 +99,11 @@ def public() -> Iterator[tuple[str, Any]]:
     seen = set()
     for module in map(importlib.import_module, sorted({*public_modules()} - ELSEWHERE)):
         for name in module.__all__:
-            one = getattr(module, name)
-            ours = getattr(one, "__module__", "").startswith("ipseval")
-            if callable(one) and ours and id(one) not in seen and not inspect.isabstract(one):
-                seen.add(id(one))
-                yield name, one
+            member = getattr(module, name)
+            ours = getattr(member, "__module__", "").startswith("ipseval")
+            if callable(member) and ours and id(member) not in seen and not inspect.isabstract(member):
+                seen.add(id(member))
+                yield name, member
 
 
 def targets(folder: Path) -> list[Target]:
@@ -111,17 +111,17 @@ def targets(folder: Path) -> list[Target]:
     known = right(folder)
     found, missing = [], []
     calls: list[tuple[str, Callable[..., Any]]] = []
-    for name, one in public():
-        if name in LEFT_OUT or (isinstance(one, type) and issubclass(one, (Exception, Warning))):
+    for name, member in public():
+        if name in LEFT_OUT or (isinstance(member, type) and issubclass(member, (Exception, Warning))):
             continue
-        if not isinstance(one, type):
-            calls.append((name, one))
+        if not isinstance(member, type):
+            calls.append((name, member))
             continue
         if name not in RESULTS:
-            calls.append((name, one))
+            calls.append((name, member))
         calls += [
-            (f"{name}.{method}", getattr(one, method))
-            for method, made in vars(one).items()
+            (f"{name}.{method}", getattr(member, method))
+            for method, made in vars(member).items()
             if f"{name}.{method}" not in LEFT_OUT
             and isinstance(made, classmethod)
             and not method.startswith("_")
@@ -141,18 +141,20 @@ def targets(folder: Path) -> list[Target]:
         except ValueError:
             continue
         given, optional = {}, []
-        for one in parameters:
-            if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+        for member in parameters:
+            if member.kind in (member.VAR_KEYWORD, member.VAR_POSITIONAL):
                 continue
-            for key in (f"{name}.{one.name}", one.name):
-                if key in known and (one.default is one.empty or key != one.name or one.name == "rng"):
-                    given[one.name] = known[key]
+            for key in (f"{name}.{member.name}", member.name):
+                if key in known and (
+                    member.default is member.empty or key != member.name or member.name == "rng"
+                ):
+                    given[member.name] = known[key]
                     break
             else:
-                if one.default is one.empty:
-                    missing.append(f"{name}.{one.name}")
-            if one.name not in given:
-                optional.append(one.name)
+                if member.default is member.empty:
+                    missing.append(f"{name}.{member.name}")
+            if member.name not in given:
+                optional.append(member.name)
         found.append(Target(name, call, given, tuple(optional)))
     if missing:
         raise AssertionError(f"values.right knows no argument for {', '.join(missing)}")

@@ -87,7 +87,11 @@ def matrix(frame: pd.DataFrame) -> Clothes:
 
 def labelled_rows(frame: pd.DataFrame) -> Clothes:
     """Yield a frame whose rows alone are labelled."""
-    yield from ((name, one) for name, one in matrix(frame) if not name.startswith(("columns", "both")))
+    yield from (
+        (name, clothed_frame)
+        for name, clothed_frame in matrix(frame)
+        if not name.startswith(("columns", "both"))
+    )
 
 
 def reordered(frame: pd.DataFrame) -> Clothes:

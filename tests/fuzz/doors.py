@@ -43,8 +43,8 @@ class Door:
 def cells(result: Any) -> np.ndarray:
     """Return estimates and errors of a result, by name and never by place."""
     frame = result.frame
-    keys = [one for one in ("model", "policy", "metric", "measure", "estimator", "group") if one in frame]
-    values = [one for one in ("estimate", "std_error", "n_positives") if one in frame]
+    keys = [name for name in ("model", "policy", "metric", "measure", "estimator", "group") if name in frame]
+    values = [name for name in ("estimate", "std_error", "n_positives") if name in frame]
     names = zip(*(frame[key].astype(str) for key in keys), strict=True)
     order = sorted(range(len(frame)), key=list(names).__getitem__)
     return frame[values].to_numpy(dtype=float)[order]
@@ -88,11 +88,11 @@ def _ranked(train: Any, test: Any, scores: Any, split: Any, rng: np.random.Gener
             propensity = known.fit(own)
         estimators = ["aoa"] if propensity is None else ["aoa", "snips-global"]
         estimators += [] if options.get("n_relevant") is None else ["ips"]
-        found = ipseval.evaluate(
+        evaluation = ipseval.evaluate(
             {"m": scores}, own, propensity=propensity, metrics=metrics,
             estimators=estimators, low_ess="ignore", **options,
         )  # fmt: skip
-        return cells(found if by is None else found.by(by))
+        return cells(evaluation if by is None else evaluation.by(by))
 
     averages = ("recall@2", "mean_dcg")
     by_item = pd.Series(rng.integers(1, 9, items.size) / 8, index=items)
@@ -203,8 +203,10 @@ def _rows(rng: np.random.Generator) -> list[Door]:
     dense = pd.DataFrame(eighths(rng, 6, 4))
 
     def corrected(ranks, n, users, weights):
-        found = ipseval.correct_sampled(ranks, n, 5, "recall@3", "rank", users=users, weights=weights)
-        return np.array([found.estimate, found.standard_error])
+        sampled_estimate = ipseval.correct_sampled(
+            ranks, n, 5, "recall@3", "rank", users=users, weights=weights
+        )
+        return np.array([sampled_estimate.estimate, sampled_estimate.standard_error])
 
     def expected(ranks, n):
         return np.sort(ipseval.expected_sampled(ranks, n, 5, "recall@3"))
@@ -276,8 +278,12 @@ def _fits(rng: np.random.Generator, items: Any) -> list[Door]:
     popularity = pd.Series(np.arange(n) + 2.0, ids)
     recommended = pd.Series(rng.binomial(400, popularity / 60).astype(float), ids)
     exposed, liked = pd.Series(np.full(n, 50.0), ids), pd.Series(rng.binomial(50, popularity / 60), ids)
-    one = {str(name): float(value) for name, value in zip(items, rng.random(items.size), strict=True)}
-    other = {str(name): float(value) for name, value in zip(items, rng.random(items.size), strict=True)}
+    first_values = {
+        str(name): float(value) for name, value in zip(items, rng.random(items.size), strict=True)
+    }
+    second_values = {
+        str(name): float(value) for name, value in zip(items, rng.random(items.size), strict=True)
+    }
 
     def gamma(popularity, recommended):
         return np.array([ipseval.fit_gamma(popularity, recommended, 400, "poisson").gamma])
@@ -289,8 +295,8 @@ def _fits(rng: np.random.Generator, items: Any) -> list[Door]:
         return np.array([ipseval.propensity.fit_popularity_exponent(popularity).exponent])
 
     def agreement(a, b):
-        found = ipseval.order_agreement(a, b)
-        return np.array([found.src, found.tau_b])
+        agreement_result = ipseval.order_agreement(a, b)
+        return np.array([agreement_result.src, agreement_result.tau_b])
 
     counts = {"popularity": popularity, "exposed": exposed, "liked": liked}
     return [
@@ -298,7 +304,7 @@ def _fits(rng: np.random.Generator, items: Any) -> list[Door]:
              {"popularity": by_row, "recommended": by_row}),
         Door("fit_gamma_from_exposure", strength, counts, dict.fromkeys(counts, by_row)),
         Door("fit_popularity_exponent", exponent, {"popularity": popularity}, {"popularity": by_row}),
-        Door("order_agreement", agreement, {"a": one, "b": other}, {"a": renamed, "b": renamed}),
+        Door("order_agreement", agreement, {"a": first_values, "b": second_values}, {"a": renamed, "b": renamed}),
     ]  # fmt: skip
 
 
@@ -335,14 +341,14 @@ def dressed(seeds: range = range(2), arguments: int = 1, share: int = 1) -> Tall
                         if not chosen(case, share):
                             continue
                         try:
-                            found = door.numbers(**{**door.arguments, argument: changed})
+                            changed_numbers = door.numbers(**{**door.arguments, argument: changed})
                         except ipseval.IpsevalError:
                             tally.refused += 1
                         except Exception as error:
                             wrong.append(f"{case}: {type(error).__name__}: {error!s:.150}")
                         else:
-                            same = found.shape == right.shape and np.allclose(
-                                found, right, 1e-12, 1e-12, True
+                            same = changed_numbers.shape == right.shape and np.allclose(
+                                changed_numbers, right, 1e-12, 1e-12, True
                             )
                             tally.same += same
                             wrong += [] if same else [f"{case}: another number"]

@@ -37,16 +37,16 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
-        found = cases(Path(name))
+        case_list = cases(Path(name))
         for n_run in itertools.count():
             if n_run == options.calls or (options.calls is None and time.monotonic() > end):
                 break
-            one = attempt(*chooser.choice(found))
-            if one is not None and str(one) not in foreign:
-                foreign.add(str(one))
-                print(one, flush=True)
+            foreign_error = attempt(*chooser.choice(case_list))
+            if foreign_error is not None and str(foreign_error) not in foreign:
+                foreign.add(str(foreign_error))
+                print(foreign_error, flush=True)
         os.chdir(HERE)
-    print(f"{n_run:,} calls with a wrong value, of {len(found):,} kinds; {len(foreign)} foreign")
+    print(f"{n_run:,} calls with a wrong value, of {len(case_list):,} kinds; {len(foreign)} foreign")
     sys.exit(bool(foreign) or bool(tally.wrong))
 
 

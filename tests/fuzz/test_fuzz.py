@@ -47,14 +47,14 @@ def test_what_the_fuzzer_calls_right_is_right(all_targets, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for one in all_targets[1]:
-            if not one.name.startswith("load_"):
-                one.call(**one.arguments)
+        for target in all_targets[1]:
+            if not target.name.startswith("load_"):
+                target.call(**target.arguments)
 
 
 def test_whatever_is_passed_a_result_comes_or_an_error_of_the_library(all_targets, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some of the values are names of files to write
     chosen = share(cases(*all_targets))
     assert len(chosen) == N_CASES
-    foreign = [str(one) for case in chosen if (one := attempt(*case)) is not None]
+    foreign = [str(foreign_error) for case in chosen if (foreign_error := attempt(*case)) is not None]
     assert not foreign, f"{len(foreign)} of {len(chosen)} cases:\n" + "\n".join(foreign[:40])

@@ -137,7 +137,7 @@ def right(folder: Path) -> dict[str, Any]:
         "Propensity.item": propensity.item, "is_probability": True, "Propensity.model": "mine", "n_items": N_ITEMS,
         "KnownPropensity.item": propensity.item, "PowerLawPropensity.gamma": 0.5, "propensity": propensity,
         "propensities": {"p": ipseval.PowerLawPropensity(gamma=0)}, "exposure": exposure,
-        "popularity": counts, "recommended": counts * 3 + 1,
+        "popularity": counts, "recommendations": counts * 3 + 1,
         "fit_gamma.n_lists": 40, "fit_gamma.source": "logging-policy", "n_exposed": np.full(N_ITEMS, 40.0), "n_positive": counts,
         "fit_gamma_from_exposure.n_users": 99, "k": 2, "n_candidates": 20, "n_sampled": 5,
         "sampled_ranks": rng.integers(1, 7, 60), "expected_sampled.ranks": np.arange(1, 21), "std_sampled.ranks": np.arange(1, 21),
@@ -149,7 +149,7 @@ def right(folder: Path) -> dict[str, Any]:
         "Split.from_frames.value": None, "Split.from_frames.timestamp": None, "RandomExposure.from_frame.user": "user",
         "RandomExposure.from_frame.item": "item", "RandomExposure.from_frame.positive": "positive", "keep": np.arange(len(frame)) % 2 == 0,
         "load.path": folder / "baseline.npz", "Report.results": [evaluation], "read_impressions.source": frame.assign(clicked=1),
-        "what": "things", "floor": 0.3,
+        "computation": "things", "description": "things", "floor": 0.3,
         "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "study.logs": {"l": log},
         "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
@@ -210,7 +210,7 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
         "check_logged.log": exposures, "theta": [1.0, 0.5, 0.25], "ImpressionPropensity.log": exposures,
         "plot_examination.frame": pd.DataFrame({"position": [1, 2], "theta": [1.0, 0.5], "std_error": [0.0, 0.1], "method": "em"}),
         "clicked": log.value > 3, "ImpressionLog.propensity": None,
-        **{f"ImpressionLog.from_frame.{name}": one for name, one in {**names, "frame": frame}.items()},
+        **{f"ImpressionLog.from_frame.{name}": example for name, example in {**names, "frame": frame}.items()},
         **{f"ImpressionLog.{name}": None for name in ("position", "timestamp", "query")},
         **{f"ImpressionLog.from_frame.{name}": None for name in ("position", "propensity", "query", "timestamp")},
     }  # fmt: skip
@@ -294,15 +294,15 @@ def wrong(folder: Path) -> dict[str, Callable[[], Any]]:
         **numbers,
         **{f"'{name}'": text for name, text in texts.items()},
         **arrays,
-        **{f"pd {name}": one for name, one in frames.items()},
+        **{f"pd {name}": example for name, example in frames.items()},
         **others,
     }
-    table: dict[str, Callable[[], Any]] = {name: (lambda one=one: one) for name, one in made.items()}
+    table: dict[str, Callable[[], Any]] = {name: (lambda one=example: one) for name, example in made.items()}
     table["list of itself"] = endless
     table["matrix"] = lambda: np.asmatrix([[3]])
     table["sparse"] = lambda: scipy.sparse.csr_matrix(np.eye(9))
     table["polars"] = lambda: pl.DataFrame({"user": ["u00"], "item": [3]})
-    table["generator"] = lambda: (one for one in (1, 2))
+    table["generator"] = lambda: (number for number in (1, 2))
     table["rng"] = lambda: np.random.default_rng(0)
     table["iterator"] = lambda: iter([1])
     return table

@@ -17,7 +17,7 @@ LONG = ("exposure", "a_hundred_models", "thirty_models", "saved_and_loaded")  # 
 
 
 @pytest.mark.filterwarnings("ignore:random .* as many as by chance")
-@pytest.mark.parametrize("name", [one for one in SITUATIONS if one not in LONG])
+@pytest.mark.parametrize("name", [situation for situation in SITUATIONS if situation not in LONG])
 def test_a_result_is_printed_as_its_file_says(name):
     assert f"{SITUATIONS[name]()!r}\n" == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
 

@@ -35,16 +35,16 @@ class Room:
         return (
             f"tests/{self.wing.removeprefix('_')}/",
             *SHARED,
-            *(f"tests/{one}.py" for one in self.elsewhere),
+            *(f"tests/{module_name}.py" for module_name in self.elsewhere),
         )
 
     def paths(self, root: Path) -> list[Path]:
         """Return the files that are mutated."""
-        found = [
+        modules_found = [
             *sorted((root / self.folder).rglob("*.py")),
-            *(root / "ipseval" / one for one in self.plugin),
+            *(root / "ipseval" / module_name for module_name in self.plugin),
         ]
-        return [path for path in found if "adapters" not in path.parts and path.name not in LEFT_OUT]
+        return [path for path in modules_found if "adapters" not in path.parts and path.name not in LEFT_OUT]
 
 
 # Constants that say how much is done at once, or from when on another way is faster: whatever they are, the

@@ -103,7 +103,7 @@ def child(copy: Path, arguments: Sequence[str], trace: Path | None = None) -> in
 
     os.chdir(copy)
     sys.path.insert(0, str(copy))
-    for name in [one for one in sys.modules if one.partition(".")[0] in ("tests", "ipseval")]:
+    for name in [module for module in sys.modules if module.partition(".")[0] in ("tests", "ipseval")]:
         del sys.modules[name]
     with (copy.parent / "output.txt").open("w") as output:
         os.dup2(output.fileno(), 1)
@@ -169,7 +169,7 @@ def scope(rooms: Sequence[str], *, near: bool) -> tuple[str, ...]:
     if not near:
         return "tests", "ipseval"
     folders = (ROOMS[name].folder for name in rooms)
-    tests = dict.fromkeys(one for name in rooms for one in ROOMS[name].tests)
+    tests = dict.fromkeys(test for name in rooms for test in ROOMS[name].tests)
     return (*tests, *folders, *(one.partition("::")[0] for one in ALWAYS))
 
 
@@ -226,12 +226,15 @@ def judge(room: Room, copy: Path, trace: Trace, n: int, seed: int) -> Score:
     mutants, n_places, n_left_out = sample(copy, room.paths(copy), n, seed)
     score = Score(n_places, n_left_out)
     print("  control found", flush=True)
-    for one in mutants:
-        if is_found(copy, room, one.path, one.line, one.code, trace, score):
+    for mutant in mutants:
+        if is_found(copy, room, mutant.path, mutant.line, mutant.code, trace, score):
             score.found += 1
         else:
-            score.survived.append(one)
-            print(f"  survived  {one.path}:{one.line}\n    {one.before}\n    {one.after}", flush=True)
+            score.survived.append(mutant)
+            print(
+                f"  survived  {mutant.path}:{mutant.line}\n    {mutant.before}\n    {mutant.after}",
+                flush=True,
+            )
     return score
 
 

@@ -65,13 +65,15 @@ def places(code: str) -> dict[tuple[int, int], list[tuple[str, int]]]:
     from cosmic_ray.plugins import get_operator
 
     every = list(nodes(get_ast(code)))
-    found: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
+    groups: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
     for name in operators():
         operator = get_operator(name)()
-        positions = [one for node in every for one in operator.mutation_positions(node)]
+        positions = [
+            mutation_position for node in every for mutation_position in operator.mutation_positions(node)
+        ]
         for occurrence, (start, _) in enumerate(positions):
-            found[start].append((name, occurrence))
-    return found
+            groups[start].append((name, occurrence))
+    return groups
 
 
 def meaning(code: str) -> str:
@@ -109,14 +111,14 @@ def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
 
 def speed_lines(code: str, names: Sequence[str]) -> set[int]:
     """Return the lines of a module that say what these constants are; each of them has to be there."""
-    found = {
+    mutants = {
         target.id: range(node.lineno, (node.end_lineno or node.lineno) + 1)
         for node in ast.parse(code).body
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    return {line for name in names for line in found[name]}
+    return {line for name in names for line in mutants[name]}
 
 
 def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[Mutant], int, int]:
@@ -131,16 +133,16 @@ def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[M
     for path in paths:
         code = path.read_text(encoding="utf-8")
         left_out = speed_lines(code, SPEED.get(path.relative_to(root).as_posix(), ()))
-        own = sorted(places(code).items())
-        kept = [(path, start, makers) for start, makers in own if start[0] not in left_out]
+        sorted_places = sorted(places(code).items())
+        kept = [(path, start, makers) for start, makers in sorted_places if start[0] not in left_out]
         every += kept
-        n_left_out += len(own) - len(kept)
+        n_left_out += len(sorted_places) - len(kept)
     chooser.shuffle(every)
-    found: list[Mutant] = []
+    mutants: list[Mutant] = []
     for path, _, makers in every:
-        if len(found) == n:
+        if len(mutants) == n:
             break
-        one = mutant(root, path, *chooser.choice(makers))
-        if one is not None:
-            found.append(one)
-    return found, len(every), n_left_out
+        new_mutant = mutant(root, path, *chooser.choice(makers))
+        if new_mutant is not None:
+            mutants.append(new_mutant)
+    return mutants, len(every), n_left_out

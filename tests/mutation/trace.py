@@ -34,15 +34,15 @@ class Trace:
         """
         lines = self.tests.get(path, {})
         known = lines.get(line) or set().union(*lines.values())
-        doctests = [one for one in self.seconds if one.startswith(f"{path}::")]
-        near = {one for one in known if one.startswith(room.tests)}
-        always = [one for one in ALWAYS if one in self.seconds]
+        doctests = [test_name for test_name in self.seconds if test_name.startswith(f"{path}::")]
+        near = {test_name for test_name in known if test_name.startswith(room.tests)}
+        always = [test_name for test_name in ALWAYS if test_name in self.seconds]
         return list(dict.fromkeys([*doctests, *self.fast(near), *self.fast(known - near), *always]))
 
     def beside(self, names: list[str]) -> list[str]:
         """Return other tests of the same files: what a module keeps is made in the first test that asks."""
-        files = {one.partition("::")[0] for one in names if one not in ALWAYS}
-        others = {one for one in self.seconds if one.partition("::")[0] in files}
+        files = {test_name.partition("::")[0] for test_name in names if test_name not in ALWAYS}
+        others = {test_name for test_name in self.seconds if test_name.partition("::")[0] in files}
         return self.fast(others.difference(names))
 
     def fast(self, names: Iterable[str]) -> list[str]:
@@ -58,4 +58,4 @@ class Trace:
 
     def expected(self, names: Iterable[str]) -> float:
         """Return how long tests take without a change."""
-        return sum(self.seconds.get(one, 0.0) for one in names)
+        return sum(self.seconds.get(test_name, 0.0) for test_name in names)

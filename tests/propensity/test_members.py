@@ -54,7 +54,7 @@ def test_members_print_what_they_are():
         "pair": "Propensity(known per user–item pair; per user–item pair; probability)",
         "rank one": "Propensity(known factors; user factor × item factor; probability)",
         "function": "Propensity(known function; a function; probability)",
-        "item": "Propensity(known per item; per item; up to a factor)",
+        "item": "Propensity(known per item; per item; relative)",
     }
     assert propensities["item"].clip(floor=3.0).item.tolist() == [3, 4]
     assert repr(KnownPropensity(item=[0.5] * 1000)) == "KnownPropensity(1,000 items)"
@@ -64,7 +64,7 @@ def test_members_print_what_they_are():
     pair = KnownPropensity(pair=pd.DataFrame({"user": ["a"], "item": [1], "propensity": [0.5]}))
     assert repr(pair) == "KnownPropensity(1 pairs)"
     function = KnownPropensity(function=propensities["pair"].for_pairs, is_probability=False)
-    assert repr(function) == "KnownPropensity(a function, up to a factor)"
+    assert repr(function) == "KnownPropensity(a function, relative)"
 
 
 def test_rank_one_over_many_users_and_items_makes_no_table_of_pairs():

@@ -163,16 +163,16 @@ CASES: dict[str, Callable[[], object]] = {
     "all popularity counts are 0; a power law": lambda: PowerLawPropensity(gamma=0).fit(popularity=[0, 0]),
     # γ from lists
     r"popularity must be finite counts.*; 1 of 3": lambda: fit_power_law([1, -2, 3], [1, 1, 1]),
-    r"recommended must be finite counts >= 0.*; 2 of 3": lambda: fit_power_law(
+    r"recommendations must be finite counts >= 0.*; 2 of 3": lambda: fit_power_law(
         [1, 2, 3], [1, np.nan, np.inf]
     ),
     r"all 2 popularity counts are 0": lambda: fit_power_law([0, 0], [1, 1]),
     r"none of the 2 items .* was ever recommended": lambda: fit_power_law([1, 2], [0, 0]),
     r"2 items kept have 1 distinct value of n\*": lambda: fit_power_law([4, 4, 0], [1, 2, 4]),
-    r"recommended must have 3 entries.*got 2": lambda: fit_power_law([1, 2, 3], [1, 2]),
-    r"recommended <= n_lists = 400; 1 of 2": lambda: fit_power_law([1, 2], [1, 401]),
-    "recommended holds 2 lists, and n_lists is 3; leave it out": lambda: fit_power_law([1, 2], LISTS, 3),
-    "recommended counts 2 items, popularity 3": lambda: fit_power_law(
+    r"recommendations must have 3 entries.*got 2": lambda: fit_power_law([1, 2, 3], [1, 2]),
+    r"recommendations <= n_lists = 400; 1 of 2": lambda: fit_power_law([1, 2], [1, 401]),
+    "recommendations holds 2 lists, and n_lists is 3; leave it out": lambda: fit_power_law([1, 2], LISTS, 3),
+    "recommendations counts 2 items, popularity 3": lambda: fit_power_law(
         [1, 2, 3], count_recommendations(LISTS[:1, :1], LOG), None
     ),
     "n_lists is needed": lambda: fit_power_law([1, 2], [1, 2], None),

@@ -88,7 +88,7 @@ def check_ranks(
     """Check ranks, lists of the first k and the best items of all users against the scores of all pairs."""
     n_items = scores.shape[1]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # of positives that are no candidates
+        warnings.simplefilter("ignore", DataWarning)  # of positives that are not candidates
         ranked = rank_positives(model, world.split, compute=compute, top_k=k, candidates=candidates)
     assert rows(ranked) == rank_all(scores.tolist(), world.train, world.test, candidates=pool)
     assert ranked.n_not_candidates == len(world.test) - len(ranked)

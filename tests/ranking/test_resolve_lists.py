@@ -109,7 +109,7 @@ def test_entries_that_are_not_candidates_are_counted_and_the_first_is_named(opti
     message = " ".join(collect_problems(make_lists(), **options))
     assert f"{n_outside} entries of the lists are not candidates (first: {first})" in message
     ranked_without = rank_positives(make_lists("drop"), SPLIT, **options)
-    assert list_counts(ranked_without) == [("entries that are no candidates, left out", n_outside, 6)]
+    assert list_counts(ranked_without) == [("entries that are not candidates, left out", n_outside, 6)]
     ranked = rank_positives(make_lists("candidate"), SPLIT, **options)
     assert (list_counts(ranked), ranked.list_length.tolist()) == ([], [2, 1, 3])
 

@@ -213,7 +213,10 @@ def table_lines(tables: Tables) -> list[str]:
 def paired(names, told_apart) -> PairTests:
     """Return tests by which the pairs named by two letters are told apart."""
     apart = {frozenset(pair) for pair in told_apart}
-    p_values = [[0.01 if {one, other} in apart else 0.06 for other in names] for one in names]
+    p_values = [
+        [0.01 if {row_model, column_model} in apart else 0.06 for column_model in names]
+        for row_model in names
+    ]
     return PairTests(
         {name: row for row, name in enumerate(names)}, np.zeros(2 * [len(names)]), np.array(p_values)
     )
@@ -303,7 +306,7 @@ def test_json_holds_the_estimates_and_is_written_to_a_path(evaluation, tmp_path)
 
 @pytest.mark.parametrize(("metrics", "has_choice"), [(("recall@5", "auc"), True), (("auc", "auc"), False)])
 def test_a_page_lets_metrics_be_chosen_where_there_are_several(metrics, has_choice):
-    parts = tuple(Table(("model",), ((Cell("als"),),), metric=one) for one in metrics)
+    parts = tuple(Table(("model",), ((Cell("als"),),), metric=metric) for metric in metrics)
     assert ('id="metric"' in to_html(Tables((), parts))) == has_choice
 
 
@@ -325,7 +328,9 @@ def test_numbers_in_words_at_their_bounds():
     assert signed == ["+12", "−1,234", "+0.020", "+1.0", "0", "undefined"]
     p_values = {0.00099: "< 0.001", 0.001: "= 0.001", 0.0496: "= 0.0496", 0.05: "= 0.050"}
     p_values |= {0.0999: "= 0.100", 0.1: "= 0.10", 0.994: "= 0.99", 0.996: "= 1"}
-    assert [report.format_p_value(one) for one in p_values] == [f"p {text}" for text in p_values.values()]
+    assert [report.format_p_value(p_value) for p_value in p_values] == [
+        f"p {text}" for text in p_values.values()
+    ]
     assert report.format_p_value(NAN) == "not tested"
     assert report.format_p_value(1.0, most=True) == "p ≤ 1"
 
@@ -362,9 +367,9 @@ def names_shown(*names: str) -> list[str]:
 
 def test_names_are_shortened_by_what_all_share_where_the_rest_is_short():
     start, end = "s" * 30, "e" * 5
-    own = [one * 26 for one in "ab"]
-    assert names_shown(*(f"{start}{one}{end}" for one in own)) == [
-        *(f"…{one}…  1" for one in own),
+    long_labels = [one * 26 for one in "ab"]
+    assert names_shown(*(f"{start}{one}{end}" for one in long_labels)) == [
+        *(f"…{one}…  1" for one in long_labels),
         *("  … stands for what all share: " + f"{start}…{end}",),
     ]
     longer = names_shown(*(f"{start}{one * 27}{end}" for one in "ab"))
@@ -410,7 +415,8 @@ class Made(report.Result):
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         parts = [
-            Table((self.name,), ((Cell(f"{digits}"),),), metric=one, below=("below",)) for one in self.metrics
+            Table((self.name,), ((Cell(f"{digits}"),),), metric=metric, below=("below",))
+            for metric in self.metrics
         ]
         return Tables(
             (f"summary of {self.name}",),

@@ -27,12 +27,12 @@ def two_users() -> tuple[Split, ImpressionLog]:
 def test_where_all_pairs_are_alike_chances_are_the_share_of_candidates_that_were_rated(monkeypatch):
     monkeypatch.setattr(coat_exposure, "profile_features", lambda train, user, item: np.zeros((user.size, 1)))
     split, log = two_users()
-    found = ByOdds(log).fit(split, np.random.default_rng(0)).for_pairs(log.user, log.item)
+    propensities = ByOdds(log).fit(split, np.random.default_rng(0)).for_pairs(log.user, log.item)
     # Of 16 candidates the first user rated 2. The liked one is a candidate with chance 1/5 of what was rated.
     q = 2 / 16
-    assert found[:2] == pytest.approx([q / (1 - 4 * q), q], rel=1e-9)
+    assert propensities[:2] == pytest.approx([q / (1 - 4 * q), q], rel=1e-9)
     # The second rated 4 of 16; q stops at .95/5, so that the chance of a liked pair stays below 1.
-    assert found[2:] == pytest.approx([0.19 / (1 - 4 * 0.19), 0.19, 0.19, 0.19], rel=1e-9)
+    assert propensities[2:] == pytest.approx([0.19 / (1 - 4 * 0.19), 0.19, 0.19, 0.19], rel=1e-9)
 
 
 def test_pairs_with_the_features_of_rated_ones_have_the_higher_chance(monkeypatch):
@@ -74,11 +74,11 @@ def test_a_fifth_of_the_ratings_is_held_out_and_what_is_liked_of_it_is_the_test_
 def test_scores_are_the_mean_error_and_the_order_of_the_recommenders():
     index = pd.MultiIndex.from_product([["a", "b", "c"], METRICS], names=["model", "metric"])
     right = pd.Series(np.repeat([0.1, 0.2, 0.3], len(METRICS)), index=index)
-    own = pd.Series(np.repeat([0.2, 0.1, 0.4], len(METRICS)), index=index)
-    found = scores(own.iloc[::-1], right)
+    series = pd.Series(np.repeat([0.2, 0.1, 0.4], len(METRICS)), index=index)
+    score_table = scores(series.iloc[::-1], right)
     # One of three pairs is inverted.
-    assert found == pytest.approx(
-        {f"error {one}": 0.1 for one in METRICS} | {f"tau {one}": 1 / 3 for one in METRICS}
+    assert score_table == pytest.approx(
+        {f"error {metric}": 0.1 for metric in METRICS} | {f"tau {metric}": 1 / 3 for metric in METRICS}
     )
 
 
@@ -87,8 +87,8 @@ def test_the_table_has_the_share_of_the_plain_error_that_is_removed_and_its_stan
         {
             "split": number,
             "row": row,
-            **{f"error {one}": error for one in METRICS},
-            **{f"tau {one}": 0.5 for one in METRICS},
+            **{f"error {metric}": error for metric in METRICS},
+            **{f"tau {metric}": 0.5 for metric in METRICS},
         }
         for row, errors in ((PLAIN, (0.1, 0.2)), ("dr", (0.05, 0.06)))
         for number, error in enumerate(errors)
@@ -107,9 +107,11 @@ def test_every_estimate_has_a_row_of_every_split(study, monkeypatch):
     models = {"popularity": ipseval.baselines.popularity, "svd": taste}
     monkeypatch.setattr(coat_exposure, "recommenders", lambda: models)
     monkeypatch.setattr(coat_exposure, "REWARDS", {"item": coat_exposure.REWARDS["item"]})
-    found = rows(study, 1)
+    score_table = rows(study, 1)
     weighted = [
-        f"{one}, seen {by}" for by in ("by item", "by pair") for one in ("snips-pooled", "snips-impressions")
+        f"{name}, seen {by}"
+        for by in ("by item", "by pair")
+        for name in ("snips-pooled", "snips-impressions")
     ]
     modelled = [f"dr, seen {by}, rewards by item" for by in ("by item", "by pair")]
     popular = [f"snips-pooled, popularity, γ = {gamma}" for gamma in (0, 1)]
@@ -122,9 +124,9 @@ def test_every_estimate_has_a_row_of_every_split(study, monkeypatch):
         "dm, rewards by item",
         "correction, all interactions",
     }
-    assert set(found["row"]) == expected
-    assert found["row"].value_counts().drop(SAMPLE).eq(1).all()
-    assert (found["row"] == SAMPLE).sum() == 2  # each half of the users, judged by the other
-    assert found[[f"error {one}" for one in METRICS]].to_numpy().min() >= 0
+    assert set(score_table["row"]) == expected
+    assert score_table["row"].value_counts().drop(SAMPLE).eq(1).all()
+    assert (score_table["row"] == SAMPLE).sum() == 2  # each half of the users, judged by the other
+    assert score_table[[f"error {metric}" for metric in METRICS]].to_numpy().min() >= 0
     again = rows(study, 1)
-    pd.testing.assert_frame_equal(found, again, check_exact=True)
+    pd.testing.assert_frame_equal(score_table, again, check_exact=True)

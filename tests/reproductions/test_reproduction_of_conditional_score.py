@@ -24,9 +24,11 @@ def enumerated(odds: np.ndarray, n_first: int) -> np.ndarray:
 def test_inclusion_probabilities_equal_the_enumeration_of_all_subsets(n_first):
     rng = np.random.default_rng(n_first)
     log_odds = rng.normal(scale=2, size=(2, 7))
-    found = inclusion_probabilities(log_odds.ravel(), np.repeat([0, 1], 7), np.array([n_first, 7 - n_first]))
+    probabilities = inclusion_probabilities(
+        log_odds.ravel(), np.repeat([0, 1], 7), np.array([n_first, 7 - n_first])
+    )
     expected = [enumerated(np.exp(log_odds[0]), n_first), enumerated(np.exp(log_odds[1]), 7 - n_first)]
-    np.testing.assert_allclose(found, np.concatenate(expected), rtol=1e-10)
+    np.testing.assert_allclose(probabilities, np.concatenate(expected), rtol=1e-10)
 
 
 def draw(rng, effect, *, n_users=400, n_items=40, size=12, user_spread=1.5):
@@ -61,32 +63,32 @@ def test_what_users_and_items_explain_is_rejected_no_more_often_than_stated():
 
 
 def test_an_effect_of_the_pair_is_found_and_its_size_is_about_right():
-    found = [conditional_score(*draw(np.random.default_rng(seed), 0.4)[:4], n_users=400) for seed in range(6)]
-    assert all(z_of(one)[0] > 5 for one in found)
+    score = [conditional_score(*draw(np.random.default_rng(seed), 0.4)[:4], n_users=400) for seed in range(6)]
+    assert all(z_of(draw_score)[0] > 5 for draw_score in score)
     # One step from 0 underestimates large effects a little; .4 per standard deviation (which is 1).
-    assert np.mean([one.value[0] for one in found]) == pytest.approx(0.4, abs=0.05)
-    assert np.mean([np.abs(z_of(one)[1]) for one in found]) < 1.5
+    assert np.mean([draw_score.value[0] for draw_score in score]) == pytest.approx(0.4, abs=0.05)
+    assert np.mean([np.abs(z_of(draw_score)[1]) for draw_score in score]) < 1.5
 
 
 def test_a_known_part_of_the_odds_takes_its_effect_away():
     z = []
     for seed in range(8):
         user, item, first, f, _ = draw(np.random.default_rng(100 + seed), 0.4)
-        found = conditional_score(user, item, first, f, n_users=400, offset=0.4 * f[:, 0])
-        z.append(z_of(found)[0])
+        score = conditional_score(user, item, first, f, n_users=400, offset=0.4 * f[:, 0])
+        z.append(z_of(score)[0])
     assert abs(np.mean(z)) < 4 / np.sqrt(8)
     assert (np.abs(z) > 1.96).mean() < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 8)
 
 
 def test_influences_add_up_to_the_value_times_the_correction_for_fitted_items():
     user, item, first, f, _ = draw(np.random.default_rng(3), 0.2)
-    found = conditional_score(user, item, first, f, n_users=400)
+    score = conditional_score(user, item, first, f, n_users=400)
     # Users of one sample alone drop out; all 40 items stay: 39 free effects, and one per user.
     share = np.bincount(user, first) / np.bincount(user)
     mixed = (share > 0) & (share < 1)
     freedom = 11 * mixed.sum()
     scale = np.sqrt(freedom / (freedom - 39))
-    np.testing.assert_allclose(found.influence.sum(axis=0), found.value * scale, rtol=1e-12)
+    np.testing.assert_allclose(score.influence.sum(axis=0), score.value * scale, rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -106,9 +108,9 @@ def test_a_property_of_users_and_items_alone_has_nothing_to_say():
     user, item, first, _, _ = draw(np.random.default_rng(4), 0.0)
     rng = np.random.default_rng(5)
     additive = rng.normal(size=400)[user] + rng.normal(size=40)[item]
-    found = conditional_score(user, item, first, np.column_stack([additive, np.ones(user.size)]), n_users=400)
-    assert np.isnan(found.value).all()
-    assert (found.influence == 0).all()
+    score = conditional_score(user, item, first, np.column_stack([additive, np.ones(user.size)]), n_users=400)
+    assert np.isnan(score.value).all()
+    assert (score.influence == 0).all()
 
 
 def test_users_and_items_of_one_sample_alone_have_no_say():
@@ -116,9 +118,9 @@ def test_users_and_items_of_one_sample_alone_have_no_say():
     # left with the first sample only: nothing remains.
     user, item = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2])
     first = np.array([False, True, False, True])
-    found = conditional_score(user, item, first, np.arange(4.0)[:, None], n_users=2)
-    assert (found.n_first, found.n_second) == (0, 0)
-    assert np.isnan(found.value).all()
+    score = conditional_score(user, item, first, np.arange(4.0)[:, None], n_users=2)
+    assert (score.n_first, score.n_second) == (0, 0)
+    assert np.isnan(score.value).all()
 
 
 def test_item_effects_that_grow_without_limit_do_not_spoil_the_test():
@@ -129,6 +131,6 @@ def test_item_effects_that_grow_without_limit_do_not_spoil_the_test():
     last = rng.random(30) < 0.5
     first = np.column_stack([np.ones(30), np.zeros(30), last, ~last]).astype(bool).ravel()
     first[[0, 1]] = [False, True]  # so that both items have pairs of both samples
-    found = conditional_score(user, item, first, rng.normal(size=(120, 1)), n_users=30)
-    assert np.isfinite(found.value).all()
-    assert np.isfinite(found.influence).all()
+    score = conditional_score(user, item, first, rng.normal(size=(120, 1)), n_users=30)
+    assert np.isfinite(score.value).all()
+    assert np.isfinite(score.influence).all()

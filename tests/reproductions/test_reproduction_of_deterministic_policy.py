@@ -13,8 +13,8 @@ from reproductions import deterministic_policy as dp
 
 
 def test_a_click_counts_right_where_its_item_was_shown_and_the_click_model_is_right():
-    found = pd.DataFrame(dp.enumerated(), columns=["clicks", "page", "name", "value"])
-    value = found.set_index(["clicks", "page", "name"])["value"]
+    frame = pd.DataFrame(dp.enumerated(), columns=["clicks", "page", "name", "value"])
+    value = frame.set_index(["clicks", "page", "name"])["value"]
     same, unseen = dp.RANKED
     assert value["positions", same, dp.OWN] == pytest.approx(1, abs=1e-12)
     assert value["trust", same, dp.OWN] < 0.95
@@ -47,11 +47,11 @@ def test_the_truth_of_the_incumbent_is_what_its_own_pages_get(case):
 def test_places_are_the_propensity_of_a_policy_that_shows_with_certainty(case):
     log = case.log
     curve = ExaminationCurve.from_theta(dp.theta(np.arange(1, log.position.max() + 1)))
-    own = dp.own_impressions(log, curve).fit(case.split.train)
+    impression_propensity = dp.own_impressions(log, curve).fit(case.split.train)
     sure = LoggedPropensity(examination=curve).fit(replace(log, propensity=np.ones(len(log))))
     test = case.split.test
     np.testing.assert_allclose(
-        own.for_pairs(test.user, test.item), sure.for_pairs(test.user, test.item), rtol=1e-8
+        impression_propensity.for_pairs(test.user, test.item), sure.for_pairs(test.user, test.item), rtol=1e-8
     )
 
 

@@ -40,7 +40,7 @@ def test_the_truth_counts_every_positive_pair_outside_training():
 def test_the_log_holds_pairs_that_were_met_and_positives_of_two_periods(kind):
     world = build(kind, TINY, np.random.default_rng(1))
     train, test, met = (
-        set(one.pair_key.tolist()) for one in (world.split.train, world.split.test, world.interactions)
+        set(part.pair_key.tolist()) for part in (world.split.train, world.split.test, world.interactions)
     )
     liked = set(np.flatnonzero(world.liked).tolist())
     assert train

@@ -38,10 +38,10 @@ def test_all_users_train_and_only_drawn_ones_are_tested(monkeypatch):
 
 
 def test_leave_one_out_of_a_seed_holds_out_what_the_ratio_does_and_of_another_seed_does_not():
-    (one,) = Protocol("random", "leave-one-out").splits(log(), 0)
-    same, other = (next(Protocol("random", "ratio").splits(log(), rng)) for rng in (0, 1))
-    assert np.isin(one.test.pair_key, same.test.pair_key).all()
-    assert np.isin(one.test.pair_key, other.test.pair_key).mean() < 0.3
+    (split,) = Protocol("random", "leave-one-out").splits(log(), 0)
+    same, other_split = (next(Protocol("random", "ratio").splits(log(), rng)) for rng in (0, 1))
+    assert np.isin(split.test.pair_key, same.test.pair_key).all()
+    assert np.isin(split.test.pair_key, other_split.test.pair_key).mean() < 0.3
 
 
 def test_pruning_repeats_until_every_user_and_item_has_enough():

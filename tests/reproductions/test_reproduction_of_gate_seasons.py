@@ -11,7 +11,10 @@ from reproductions import gate_seasons
 
 
 def shares(row: tuple[str, ...] | list[str]) -> dict[str, float]:
-    return {name: float(one.rstrip("%")) for name, one in zip(gate_seasons.OUTCOMES, row[1:7], strict=True)}
+    return {
+        name: float(share_text.rstrip("%"))
+        for name, share_text in zip(gate_seasons.OUTCOMES, row[1:7], strict=True)
+    }
 
 
 @pytest.mark.slow
@@ -32,9 +35,11 @@ def test_the_calibrated_candidate_is_truly_equal():
     value, lost = gate_seasons.calibrated(rng, 100_000)
     week = gate_seasons.Week.of(100_000, rng)
     above = week.ranked(rng)
-    other = gate_seasons.uneven(week.ranked(rng), lost, week, rng)
+    uneven_week = gate_seasons.uneven(week.ranked(rng), lost, week, rng)
     assert value == pytest.approx(0.5, abs=0.01)
-    assert gate_seasons.recall(other, week) == pytest.approx(gate_seasons.recall(above, week), abs=4 * 0.0015)
+    assert gate_seasons.recall(uneven_week, week) == pytest.approx(
+        gate_seasons.recall(above, week), abs=4 * 0.0015
+    )
 
 
 def test_the_table_on_the_page_says_what_is_promised():
@@ -47,16 +52,16 @@ def test_the_table_on_the_page_says_what_is_promised():
     ]
     assert len(rows) == 21
     for row in rows:
-        found = shares(row)
+        share_by_outcome = shares(row)
         if "equal" in row[0] or "uneven" in row[0]:
             worse, suspicious, either, seasons = map(int, re.findall(r"\d+", row[-1]))
             assert max(worse, suspicious) <= 0.05 * seasons
             assert either <= 0.1 * seasons
         if "worse by" in row[0]:
-            assert found["worse"] >= 80
+            assert share_by_outcome["worse"] >= 80
         if any(name in row[0] for name in ("shuffled", "leaked", "random")):
-            assert found["not worse"] == 0
-            assert found["better"] == 0
+            assert share_by_outcome["not worse"] == 0
+            assert share_by_outcome["better"] == 0
 
 
 def test_single_decisions_on_the_page_keep_their_promise():

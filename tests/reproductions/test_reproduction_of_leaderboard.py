@@ -32,27 +32,27 @@ def plain_python(monkeypatch):
 
 
 def test_least_squares_on_all_other_items_is_ease():
-    own = leaderboard_models.neighbour_regression(TRAIN, TRAIN.n_items, 7.0, 0.0, 0)(EVERYBODY)
-    np.testing.assert_allclose(own, baselines.ease(TRAIN, regularization=7.0)(EVERYBODY), atol=1e-5)
+    model_weights = leaderboard_models.neighbour_regression(TRAIN, TRAIN.n_items, 7.0, 0.0, 0)(EVERYBODY)
+    np.testing.assert_allclose(model_weights, baselines.ease(TRAIN, regularization=7.0)(EVERYBODY), atol=1e-5)
 
 
 def test_slim_is_an_elastic_net_with_weights_of_at_least_0():
     linear_model = pytest.importorskip("sklearn.linear_model")
-    own = leaderboard_models.neighbour_regression(TRAIN, TRAIN.n_items, 3.0, 0.5, 100)(EVERYBODY)
+    model_weights = leaderboard_models.neighbour_regression(TRAIN, TRAIN.n_items, 3.0, 0.5, 100)(EVERYBODY)
     n, item = TRAIN.n_users, 4
     model = linear_model.ElasticNet(
         alpha=3.5 / n, l1_ratio=0.5 / 3.5, positive=True, fit_intercept=False, tol=1e-10, max_iter=10_000
     )
     others = np.delete(np.arange(TRAIN.n_items), item)
     model.fit(DENSE[:, others], DENSE[:, item])
-    np.testing.assert_allclose(own[:, item], DENSE[:, others] @ model.coef_, atol=1e-5)
+    np.testing.assert_allclose(model_weights[:, item], DENSE[:, others] @ model.coef_, atol=1e-5)
 
 
 def test_walks_and_graph_filters_are_their_formulas():
     by_user, by_item = (np.maximum(n, 1) for n in (TRAIN.activity, TRAIN.popularity))
     walk = (DENSE / by_user[:, None]) @ (DENSE.T / by_item[:, None]) @ (DENSE / by_user[:, None])
-    own = leaderboard_models.walk(TRAIN, beta=0.5)(EVERYBODY)
-    np.testing.assert_allclose(own, walk / by_item**0.5, rtol=1e-4, atol=1e-7)
+    scores = leaderboard_models.walk(TRAIN, beta=0.5)(EVERYBODY)
+    np.testing.assert_allclose(scores, walk / by_item**0.5, rtol=1e-4, atol=1e-7)
     unit = DENSE / np.sqrt(by_user[:, None] * by_item)
     near = leaderboard_models.gf_cf(TRAIN, alpha=0.0)(EVERYBODY)
     np.testing.assert_allclose(near, DENSE @ (unit.T @ unit), rtol=1e-4, atol=1e-6)
@@ -69,7 +69,7 @@ def fixture_made(tmp_path, monkeypatch):
     """A leaderboard of closed forms on two logs, made twice."""
     grid = {
         "popularity": (baselines.popularity, [{}]),
-        "EASE": (baselines.ease, [{"regularization": one} for one in (5.0, 50.0)]),
+        "EASE": (baselines.ease, [{"regularization": number} for number in (5.0, 50.0)]),
         "SVD": (baselines.pure_svd, [{"n_factors": 4}]),
     }
     monkeypatch.setattr(leaderboard, "GRID", grid)
@@ -80,10 +80,10 @@ def fixture_made(tmp_path, monkeypatch):
         leaderboard, "splits", lambda _, folder, own=leaderboard.splits: own("Beauty", folder)
     )
     tasks = [(log, name) for log in ("Gowalla", "Beauty") for name in grid]
-    first = [leaderboard.make(tmp_path, tmp_path, one) for one in tasks]
+    first = [leaderboard.make(tmp_path, tmp_path, task) for task in tasks]
     kept = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
     (tmp_path / "Beauty" / "SVD.json").unlink()  # what a kill leaves: ranks without their line
-    again = [leaderboard.make(tmp_path, tmp_path, one) for one in tasks]
+    again = [leaderboard.make(tmp_path, tmp_path, task) for task in tasks]
     assert all("there" not in line for line in first)
     assert [line.endswith(": there") for line in again] == [True] * 5 + [False]
     assert {path: path.read_bytes() for path in kept if path.suffix == ".parquet"} == {
@@ -106,9 +106,11 @@ def test_an_interrupted_leaderboard_goes_on_and_judges_every_pair(made, tmp_path
     curve = one.curve[(one.curve["gamma"] == -1) & (one.curve["estimator"] == "snips-global")]
     equal = curve[curve["metric"] == "recall@20"].set_index("model")["estimate"]
     np.testing.assert_allclose(equal[plain.index], plain, rtol=1e-9)
-    found = leaderboard.tables(made)
-    assert set(found) == {f"leaderboard{end}" for end in ("", "-sizes", "-boards", "-published", "-settings")}
-    assert all("| --- |" in table for table in found.values())
+    tables_by_name = leaderboard.tables(made)
+    assert set(tables_by_name) == {
+        f"leaderboard{end}" for end in ("", "-sizes", "-boards", "-published", "-settings")
+    }
+    assert all("| --- |" in table for table in tables_by_name.values())
     leaderboard.picture(made, tmp_path / "picture.svg")
     assert "plain average" in (tmp_path / "picture.svg").read_text("utf-8")
 

@@ -55,11 +55,15 @@ def test_a_programme_of_tests_meets_offline_comparisons():
     for number in range(8):
         noise = (number + 1) / 5
         users, items = (
-            one + noise * rng.normal(size=one.shape) for one in (world.user_factors, world.item_factors)
+            factors + noise * rng.normal(size=factors.shape)
+            for factors in (world.user_factors, world.item_factors)
         )
         models[f"v{number}"] = (2 * users, items, world.appeal)
     online = OnlineWorld(world, split, length=5).programme(models, reference="base", n_users=150, rng=0)
     evaluation = ipseval.evaluate(models, split, metrics=["recall@5", "auc"])
-    found = online_agreement(evaluation.compare(reference="base"), online, n_folds=2, rng=0)
-    assert found.n_experiments == 8
-    assert found.frame[["metric", "estimator"]].to_numpy().tolist() == [["recall@5", "aoa"], ["auc", "aoa"]]
+    agreement = online_agreement(evaluation.compare(reference="base"), online, n_folds=2, rng=0)
+    assert agreement.n_experiments == 8
+    assert agreement.frame[["metric", "estimator"]].to_numpy().tolist() == [
+        ["recall@5", "aoa"],
+        ["auc", "aoa"],
+    ]

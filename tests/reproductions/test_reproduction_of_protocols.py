@@ -127,7 +127,8 @@ class TestRecBole:
         assert np.isneginf(scores[:, 16]).all()  # item 16 has no training pair
         group = np.arange(16) // 8 == (np.arange(20) // 10)[:, None]
         better = [
-            (row[own][:, None] > row[~own]).mean() for row, own in zip(scores[:, :16], group, strict=True)
+            (row[is_in_group][:, None] > row[~is_in_group]).mean()
+            for row, is_in_group in zip(scores[:, :16], group, strict=True)
         ]
         assert np.mean(better) > 0.9
 

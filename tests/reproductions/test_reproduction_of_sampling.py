@@ -14,9 +14,9 @@ from tests.worlds import random_world
 
 def test_simulated_chances_agree_with_enumeration():
     # Ranks 2 and 3 of 3, two draws: rank 2 is beaten unless both fall on the item below, with chance 1/4.
-    found = sampling.chances_to_be_first({"a": [2], "b": [3]}, 3, 2, np.array([1.0, 0, 0]), n_repeats=4000)
-    assert found["a"] == pytest.approx(0.25 + 0.75 / 2, abs=4 * 0.5 / 4000**0.5)
-    assert sum(found.values()) == pytest.approx(1)
+    chances = sampling.chances_to_be_first({"a": [2], "b": [3]}, 3, 2, np.array([1.0, 0, 0]), n_repeats=4000)
+    assert chances["a"] == pytest.approx(0.25 + 0.75 / 2, abs=4 * 0.5 / 4000**0.5)
+    assert sum(chances.values()) == pytest.approx(1)
 
 
 def test_the_study_compares_every_setting_with_full_ranking():
@@ -40,9 +40,9 @@ def test_the_study_compares_every_setting_with_full_ranking():
     assert len(study) == 2 * 2 * 2 * 2  # models, m, methods, distributions
     methods = study.groupby("distribution")["method"].unique().map(list).to_dict()
     assert methods == {"uniform": ["none", "cls"], "weights": ["none", "importance"]}
-    found = sampling.agreement(study)
-    assert len(found) == 8
-    assert (found["or@1"] == 1).all()  # the recommenders are far apart
+    agreement = sampling.agreement(study)
+    assert len(agreement) == 8
+    assert (agreement["or@1"] == 1).all()  # the recommenders are far apart
 
 
 def test_full_ranking_values_average_over_ties():

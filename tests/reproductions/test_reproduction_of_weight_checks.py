@@ -70,28 +70,30 @@ def flags(result: Checks, propensity: str, column: str) -> list[bool]:
 
 def without_flag(results: list[Checks], propensity: str) -> float:
     """Share of seeds × checks (popularity by either estimator, selection) without a flag."""
-    found = [flags(one, propensity, "popularity_flag") for one in results]
-    selection = [flags(one, propensity, "selection_flag")[:1] for one in results]
-    return 1 - float(np.mean([flag for part in (*found, *selection) for flag in part]))
+    flag_values = [flags(result, propensity, "popularity_flag") for result in results]
+    selection = [flags(result, propensity, "selection_flag")[:1] for result in results]
+    return 1 - float(np.mean([flag for part in (*flag_values, *selection) for flag in part]))
 
 
 def check_item_only(results: list[Checks]) -> None:
     assert without_flag(results, "item") >= 0.93
     for gamma in WRONG_GAMMAS:
-        smd = np.array([flags(one, f"gamma {gamma:g}", "popularity_smd") for one in results])
+        smd = np.array([flags(result, f"gamma {gamma:g}", "popularity_smd") for result in results])
         assert (smd > 0).all() if gamma < 0 else (smd < 0).all()
-        assert all(all(flags(one, f"gamma {gamma:g}", "popularity_flag")) for one in results)
+        assert all(all(flags(result, f"gamma {gamma:g}", "popularity_flag")) for result in results)
     # The test for selection is one for all weights per item: a wrong γ does not change it.
-    for one in results:
-        assert one.diagnostics["selection_p"].nunique() == 1
+    for result in results:
+        assert result.diagnostics["selection_p"].nunique() == 1
 
 
 def check_user_item(results: list[Checks]) -> None:
-    found = [all(flags(one, name, "selection_flag")) for one in results for name in ("item", "gamma 1")]
-    assert np.mean(found) >= 0.9
-    assert np.mean([not flags(one, "pair", "selection_flag")[0] for one in results]) >= 0.9
+    flag_values = [
+        all(flags(result, name, "selection_flag")) for result in results for name in ("item", "gamma 1")
+    ]
+    assert np.mean(flag_values) >= 0.9
+    assert np.mean([not flags(result, "pair", "selection_flag")[0] for result in results]) >= 0.9
     # The item weights are beyond what noise needs.
-    assert np.mean([min(flags(one, "item", "factor_beyond_noise")) > 1.05 for one in results]) >= 0.9
+    assert np.mean([min(flags(result, "item", "factor_beyond_noise")) > 1.05 for result in results]) >= 0.9
 
 
 @pytest.fixture(scope="module", name="item_only")
@@ -132,14 +134,14 @@ def test_verdicts_name_what_is_wrong(item_only, user_item):
 
 
 def test_a_density_ratio_is_checked_on_the_random_positives_it_has_not_been_fitted_to(user_item):
-    frames = [one.diagnostics.set_index("propensity") for one in user_item]
-    assert not any(one.loc["ratio", "per_item"].any() for one in frames)
-    assert all(one.loc["ratio", "selection_p"].notna().all() for one in frames)
+    frames = [result.diagnostics.set_index("propensity") for result in user_item]
+    assert not any(frame.loc["ratio", "per_item"].any() for frame in frames)
+    assert all(frame.loc["ratio", "selection_p"].notna().all() for frame in frames)
     # Of what the item weights leave it takes out a quarter to a half, in this world and in five others.
-    left, found = (
-        np.mean([np.log(one.loc[name, "selection_odds"]) for one in frames]) for name in ("ratio", "item")
+    left, flag_values = (
+        np.mean([np.log(frame.loc[name, "selection_odds"]) for frame in frames]) for name in ("ratio", "item")
     )
-    assert abs(left) < 0.75 * found
+    assert abs(left) < 0.75 * flag_values
 
 
 def test_a_popularity_ranking_is_left_out_as_it_tells_no_users_apart(item_only):
@@ -211,7 +213,9 @@ def test_joint_tests_lie_between_a_single_test_and_bonferroni():
     noise = rng.normal(size=(500, 3))
     same = np.repeat(noise[:, :1], 3, axis=1)
     value = np.array([0.0, 10.0, 50.0])
-    independent, equal = (family_test(value, one.T @ one, confidence_level=0.95) for one in (noise, same))
+    independent, equal = (
+        family_test(value, result.T @ result, confidence_level=0.95) for result in (noise, same)
+    )
     # max of 3 independent |Z|: the .95^(1/3) quantile, 2.388; of 3 equal ones: 1.960.
     assert independent.critical == pytest.approx(2.388, abs=0.06)
     assert equal.critical == pytest.approx(1.960, abs=0.06)
@@ -222,7 +226,7 @@ def test_joint_tests_lie_between_a_single_test_and_bonferroni():
 
 
 def test_a_number_without_variation_has_no_test():
-    found = family_test(np.array([0.0, 1.0]), np.array([[0.0, 0.0], [0.0, 0.5]]), confidence_level=0.95)
-    assert np.isnan(found.z[0])
-    assert np.isnan(found.p_value[0])
-    assert found.z[1] == pytest.approx(1 / np.sqrt(0.5))
+    flag_values = family_test(np.array([0.0, 1.0]), np.array([[0.0, 0.0], [0.0, 0.5]]), confidence_level=0.95)
+    assert np.isnan(flag_values.z[0])
+    assert np.isnan(flag_values.p_value[0])
+    assert flag_values.z[1] == pytest.approx(1 / np.sqrt(0.5))

@@ -42,14 +42,15 @@ def test_criteria_are_those_of_openrec_in_plain_loops():
     # 205 items: each user has 5 known ones, and 200 are left to be drawn without replacement, that is all.
     tested = {0: [50], 1: [51], 2: [52]}  # test items are negatives like any other
     parts = [
-        log([(u, i) for u, items in one.items() for i in items], 3, 205) for one in (train, tested, held)
+        log([(u, i) for u, items in items_by_user.items() for i in items], 3, 205)
+        for items_by_user in (train, tested, held)
     ]
     scores = np.random.default_rng(0).normal(size=(3, 205))
     for user, items in held.items():
         scores[user, items[:2]] += 2  # a few near the top
-    found = snapshots.openrec_criteria(scores, Split(*parts))
+    criteria_found = snapshots.openrec_criteria(scores, Split(*parts))
     for name, value in criteria_by_hand(scores, train, held).items():
-        assert found[name] == pytest.approx(value, abs=1e-12), name
+        assert criteria_found[name] == pytest.approx(value, abs=1e-12), name
 
 
 def test_rules_choose_the_best_and_the_last_before_the_first_fall():
@@ -57,9 +58,9 @@ def test_rules_choose_the_best_and_the_last_before_the_first_fall():
         {"up": [0.1, 0.2, 0.3, 0.4], "two peaks": [0.3, 0.2, 0.5, 0.1], "down": [0.4, 0.3, 0.2, 0.1]},
         index=pd.Index([5, 10, 15, 20], name="step"),
     )
-    found = snapshots.chosen_by(criteria, [5, 10, 15, 20])
-    assert found["best"].to_dict() == {"up": 20, "two peaks": 15, "down": 5}
-    assert found["before the first fall"].to_dict() == {"up": 20, "two peaks": 5, "down": 5}
+    criteria_found = snapshots.chosen_by(criteria, [5, 10, 15, 20])
+    assert criteria_found["best"].to_dict() == {"up": 20, "two peaks": 15, "down": 5}
+    assert criteria_found["before the first fall"].to_dict() == {"up": 20, "two peaks": 5, "down": 5}
     assert snapshots.chosen_by(criteria, [10, 20])["best"].to_dict() == {
         "up": 20,
         "two peaks": 10,
@@ -80,7 +81,7 @@ def test_distance_from_the_paper_is_zero_for_its_own_values():
 
 def test_a_pass_over_the_log_repeats_no_row_and_drops_what_does_not_fill_a_batch():
     batches = list(islice(models._passes(np.random.default_rng(0), 11, 3), 7))
-    assert {len(one) for one in batches} == {3}
+    assert {len(batch) for batch in batches} == {3}
     for start in (0, 3):  # as in openrec, a batch that would end at the last row starts the next pass
         assert len(set(np.concatenate(batches[start : start + 3]).tolist())) == 9
     assert not np.array_equal(batches[0], batches[3])
@@ -135,9 +136,9 @@ def test_one_test_item_stays_for_each_user():
     split = Split(
         log([(0, 0), (1, 0), (2, 1)], 3, 6), log([(0, 1), (0, 2), (0, 3), (1, 4), (2, 2), (2, 5)], 3, 6)
     )
-    one = trained.one_each(split, seed=0).test
-    assert one.user.tolist() == [0, 1, 2]
-    assert set(one.pair_key.tolist()) <= set(split.test.pair_key.tolist())
+    test = trained.one_each(split, seed=0).test
+    assert test.user.tolist() == [0, 1, 2]
+    assert set(test.pair_key.tolist()) <= set(split.test.pair_key.tolist())
     assert len({trained.one_each(split, seed=s).test.item[0] for s in range(30)}) == 3
 
 

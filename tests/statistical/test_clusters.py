@@ -65,15 +65,15 @@ class Population:
             }
         )
         slates = Slates.from_frame(frame)
-        found = evaluate_slates(
-            {name: one.ravel() for name, one in scores.items()},
+        evaluation = evaluate_slates(
+            {name: score_matrix.ravel() for name, score_matrix in scores.items()},
             slates,
             metrics=list(dict.fromkeys(cell[0] for cell in CELLS)),
             estimators=["aoa"],
         )
         sums = {}
         for name in scores:
-            sample = found.samples[name].under(propensity[found.samples[name].ranked.item], True)
+            sample = evaluation.samples[name].under(propensity[evaluation.samples[name].ranked.item], True)
             for label, estimator in CELLS:
                 sums[name, label, estimator] = resolve_estimator(estimator).sums(sample, metric(label))
         return cls(sums, np.cumsum(counts) - counts, counts)
@@ -98,18 +98,18 @@ def part(sums: UserSums, rows: np.ndarray) -> UserSums:
 @pytest.mark.parametrize("design", list(DESIGNS))
 def test_intervals_over_users_cover_in_95_percent_and_those_over_queries_do_not(design: str):
     population = Population.of(design)
-    truth = {key: one.value() for key, one in population.sums.items()}
+    truth = {key: user_sums.value() for key, user_sums in population.sums.items()}
     clustered, apart = (dict.fromkeys(CELLS, 0) for _ in range(2))
     rejected = dict.fromkeys(CELLS, 0)
     for rows, owner in population.data_sets():
         for cell in CELLS:
-            one, two = (part(population.sums[name, *cell], rows) for name in ("one", "two"))
-            over_users = one.by_cluster(owner)
-            miss = abs(one.value() - truth["one", *cell])
+            first_part, two = (part(population.sums[name, *cell], rows) for name in ("one", "two"))
+            over_users = first_part.by_cluster(owner)
+            miss = abs(first_part.value() - truth["one", *cell])
             clustered[cell] += miss <= 1.96 * over_users.standard_error()
-            apart[cell] += miss <= 1.96 * one.standard_error()
+            apart[cell] += miss <= 1.96 * first_part.standard_error()
             error, n, _ = over_users.paired_error(two.by_cluster(owner))
-            gap = one.value() - two.value() - (truth["one", *cell] - truth["two", *cell])
+            gap = first_part.value() - two.value() - (truth["one", *cell] - truth["two", *cell])
             assert n == N_USERS
             rejected[cell] += abs(gap) > 1.96 * error
     for cell in CELLS:
@@ -125,7 +125,7 @@ def test_a_data_set_of_the_whole_population_gives_its_value():
     population = Population.of("1 to 5")
     rows = np.arange(population.counts.sum())
     owner = np.repeat(np.arange(N_POPULATION), population.counts)
-    for one in population.sums.values():
-        whole = part(one, rows).by_cluster(owner)
-        assert whole.value() == pytest.approx(one.value(), rel=1e-12)
+    for user_sums in population.sums.values():
+        whole = part(user_sums, rows).by_cluster(owner)
+        assert whole.value() == pytest.approx(user_sums.value(), rel=1e-12)
         assert whole.n_users == N_POPULATION

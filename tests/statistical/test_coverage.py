@@ -89,8 +89,10 @@ def coverage(population: Population, n_users: int, n_sets: int, seed: int) -> di
         times = rng.multinomial(n_users, chance)[:-1]
         rows = np.repeat(np.arange(times.size), times)
         for name, sums in population.sums.items():
-            one = Estimate(METRIC, name, drawn(sums, rows), rows.size, Claim("no claim", ""))
-            low, high = compute_normal_interval(one.value, one.standard_error, confidence_level=0.95)
+            estimate = Estimate(METRIC, name, drawn(sums, rows), rows.size, Claim("no claim", ""))
+            low, high = compute_normal_interval(
+                estimate.value, estimate.standard_error, confidence_level=0.95
+            )
             covered[name] += low <= population.truth[name] <= high
     return {name: count / n_sets for name, count in covered.items()}
 
@@ -136,17 +138,17 @@ def null_world(rng: np.random.Generator, n_models: int, n_users: int) -> dict[tu
     user, item = np.nonzero(rng.random((n_users, N_ITEMS)) < 0.25)
     some = ranked(user, item, 0 * user, n_users=n_users, n_items=N_ITEMS)
     propensity = ipseval.KnownPropensity(item=rng.uniform(0.2, 0.9, N_ITEMS)).fit(some)
-    found = {}
+    shares = {}
     for number in range(n_models):
         above = rng.integers(0, N_ITEMS, user.size)
         ranks = ranked(user, item, above, n_users=n_users, n_items=N_ITEMS)
         sample = Sample(ranks, propensity.for_pairs(user, item), True)
         for name in ("aoa", "snips", "snips-global", "snips-pooled"):
             sums = resolve_estimator(name).sums(sample, metric("recall@10"))
-            found[f"m{number}", "recall@10", name] = Estimate(
+            shares[f"m{number}", "recall@10", name] = Estimate(
                 "recall@10", name, sums, user.size, Claim("no claim", "")
             )
-    return found
+    return shares
 
 
 def rejections(n_sets: int, n_users: int, seed: int) -> np.ndarray:

@@ -37,10 +37,10 @@ def mypy(folder: Path) -> Counter[tuple[str, int]]:
     done = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         sys.exit(f"mypy failed\n{done.stdout}{done.stderr}")
-    found = re.findall(r"^(?:.*/)?(\w+\.py):(\d+): error: (.*)$", done.stdout, flags=re.M)
-    for name, line, text in found:
+    matches = re.findall(r"^(?:.*/)?(\w+\.py):(\d+): error: (.*)$", done.stdout, flags=re.M)
+    for name, line, text in matches:
         print(f"mypy     {name}:{line}: {text}")
-    return Counter((name, int(line)) for name, line, _ in found)
+    return Counter((name, int(line)) for name, line, _ in matches)
 
 
 def pyright(folder: Path) -> Counter[tuple[str, int]]:
@@ -52,14 +52,14 @@ def pyright(folder: Path) -> Counter[tuple[str, int]]:
     done = subprocess.run([*command, "-p", str(folder)], cwd=ROOT, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         sys.exit(f"pyright failed\n{done.stdout}{done.stderr}")
-    found = [
-        (Path(one["file"]).name, one["range"]["start"]["line"] + 1, one["message"])
-        for one in json.loads(done.stdout)["generalDiagnostics"]
-        if one["severity"] == "error"
+    complaints = [
+        (Path(diagnostic["file"]).name, diagnostic["range"]["start"]["line"] + 1, diagnostic["message"])
+        for diagnostic in json.loads(done.stdout)["generalDiagnostics"]
+        if diagnostic["severity"] == "error"
     ]
-    for name, line, text in found:
+    for name, line, text in complaints:
         print(f"pyright  {name}:{line}: {text.splitlines()[0]}")
-    return Counter((name, line) for name, line, _ in found)
+    return Counter((name, line) for name, line, _ in complaints)
 
 
 def expected(text: str) -> set[int]:
@@ -82,9 +82,11 @@ def main() -> None:
             (folder / f"{Path(page).stem.lower()}_page.py").write_text(program(page), encoding="utf-8")
         wanted = {("wrong.py", line) for line in expected((HERE / "wrong.py").read_text(encoding="utf-8"))}
         for name, run in checkers.items():
-            found = set(run(folder))
-            failed |= found != wanted
-            print(f"{name}: {len(found - wanted)} false errors, {len(wanted - found)} mistakes not found")
+            mistakes = set(run(folder))
+            failed |= mistakes != wanted
+            print(
+                f"{name}: {len(mistakes - wanted)} false errors, {len(wanted - mistakes)} mistakes not found"
+            )
     sys.exit(failed)
 
 

@@ -60,8 +60,8 @@ def impressions() -> None:
     log = ipseval.data.reading.read_impressions("impressions.parquet", ignore="p_shown")
     split = ipseval.split_global_time(log.positives)
     lists = {name: ipseval.read_lists(f"{name}.parquet", seen="drop") for name in ("v1", "v2")}
-    found = ipseval.evaluate(lists, split, propensity=ipseval.ImpressionPropensity(log=log))
-    assert_type(found, ipseval.Evaluation)
+    evaluation = ipseval.evaluate(lists, split, propensity=ipseval.ImpressionPropensity(log=log))
+    assert_type(evaluation, ipseval.Evaluation)
     ipseval.split_global_time(ipseval.read("clicks.csv").positives)
 
 
@@ -84,26 +84,26 @@ def propensities(
 
 def results(scores: npt.NDArray[np.float64], split: ipseval.Split, exposure: ipseval.RandomExposure) -> None:
     """An evaluation, and what it is asked."""
-    found = ipseval.evaluate({"als": scores, "ease": baselines.ease(split.train)}, split)
-    assert_type(found, ipseval.Evaluation)
-    assert_type(found.frame, pd.DataFrame)
-    assert_type(found.models, list[str])
-    assert_type(found.verdicts, tuple[Verdict, ...])
-    assert_type(found.intervals, dict[tuple[str, str, str], Interval])
-    assert_type(found.compare("ease", correction="holm"), pd.DataFrame)
-    assert_type(found.bounds([1.5, 2.0]), pd.DataFrame)
-    assert_type(found.tipping_points(), pd.DataFrame)
-    assert_type(found.sensitivity([-1, 0, 1]), Sensitivity)
-    assert_type(found.diagnostics, pd.DataFrame)
-    assert_type(found.by("popularity"), Segments)
-    assert_type(found.decomposition("recall@10"), Decomposition)
-    assert_type(ipseval.beyond_accuracy(found, split), BeyondAccuracy)
-    assert_type(found.per_user("als", "recall@10", "aoa").mean(), float)
-    assert_type(found.to_markdown(), str)
-    assert_type(found.to_html("page.html"), str)
-    assert_type(found.save("result.npz"), None)
+    evaluation = ipseval.evaluate({"als": scores, "ease": baselines.ease(split.train)}, split)
+    assert_type(evaluation, ipseval.Evaluation)
+    assert_type(evaluation.frame, pd.DataFrame)
+    assert_type(evaluation.models, list[str])
+    assert_type(evaluation.verdicts, tuple[Verdict, ...])
+    assert_type(evaluation.intervals, dict[tuple[str, str, str], Interval])
+    assert_type(evaluation.compare("ease", correction="holm"), pd.DataFrame)
+    assert_type(evaluation.bounds([1.5, 2.0]), pd.DataFrame)
+    assert_type(evaluation.tipping_points(), pd.DataFrame)
+    assert_type(evaluation.sensitivity([-1, 0, 1]), Sensitivity)
+    assert_type(evaluation.diagnostics, pd.DataFrame)
+    assert_type(evaluation.by("popularity"), Segments)
+    assert_type(evaluation.decomposition("recall@10"), Decomposition)
+    assert_type(ipseval.beyond_accuracy(evaluation, split), BeyondAccuracy)
+    assert_type(evaluation.per_user("als", "recall@10", "aoa").mean(), float)
+    assert_type(evaluation.to_markdown(), str)
+    assert_type(evaluation.to_html("page.html"), str)
+    assert_type(evaluation.save("result.npz"), None)
     assert_type(ipseval.Evaluation.load("result.npz"), ipseval.Evaluation)
-    assert_type(found.with_intervals("bca", rng=0), ipseval.Evaluation)
+    assert_type(evaluation.with_intervals("bca", rng=0), ipseval.Evaluation)
     assert_type(ipseval.correct({"als": scores}, split, random_exposure=exposure), Correction)
 
 
@@ -160,5 +160,5 @@ class OwnEstimator(Estimator):
 def own(scores: npt.NDArray[np.float64], split: ipseval.Split) -> None:
     """Own scorers, metrics and estimators are taken."""
     models = {"f": lambda users: scores[users]}
-    found = ipseval.evaluate(models, split, metrics=[OwnMetric(), "auc"], estimators=[OwnEstimator()])
-    assert_type(found, ipseval.Evaluation)
+    evaluation = ipseval.evaluate(models, split, metrics=[OwnMetric(), "auc"], estimators=[OwnEstimator()])
+    assert_type(evaluation, ipseval.Evaluation)

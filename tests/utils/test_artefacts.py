@@ -38,7 +38,10 @@ def read(path: Path, content: bytes | None = None) -> list[np.ndarray]:
 
 def same(found: list[np.ndarray]) -> bool:
     pairs = zip(found, ARRAYS, strict=True)
-    return all(artefacts.array_digest(one) == artefacts.array_digest(other) for one, other in pairs)
+    return all(
+        artefacts.array_digest(array) == artefacts.array_digest(different_array)
+        for array, different_array in pairs
+    )
 
 
 def test_a_digest_does_not_depend_on_the_order_of_names():
@@ -86,11 +89,11 @@ def test_a_header_that_was_changed_or_is_of_another_version_is_refused(tmp_path)
     ]:
         write(path)
         with zipfile.ZipFile(path) as archive:
-            members = {one: archive.read(one) for one in archive.namelist()}
+            members = {member_name: archive.read(member_name) for member_name in archive.namelist()}
         header = json.loads(members[artefacts.HEADER]) | {name: other}
         with zipfile.ZipFile(path, "w") as archive:
-            for one, content in (members | {artefacts.HEADER: json.dumps(header).encode()}).items():
-                archive.writestr(one, content)
+            for member_name, content in (members | {artefacts.HEADER: json.dumps(header).encode()}).items():
+                archive.writestr(member_name, content)
         with pytest.raises(InputError, match=rf"a\.npz {message}"):
             read(path)
 
@@ -188,10 +191,10 @@ def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_many_threads_write_one_file_and_it_is_that_of_one_of_them(tmp_path):
     path, texts = tmp_path / "a", [str(number) * 100_000 for number in range(8)]
     threads = [threading.Thread(target=artefacts.write_text, args=(path, text)) for text in texts]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert path.read_text() in texts
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -227,8 +230,8 @@ def test_what_steers_a_terminal_or_runs_in_a_spreadsheet_is_made_visible():
     assert escape_controls("a\u202eb\u2066\x9b\ud800") == "a\\u202eb\\u2066\\x9b\\ud800"
     assert escape_controls("Größe 推薦 🎬\nx", keep="\n") == "Größe 推薦 🎬\nx"
     cells = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1"]
-    assert [escape_formula(one) for one in cells] == [f"'{one}" for one in cells]
-    assert [escape_formula(one) for one in ("als", "", -1.5, None)] == ["als", "", -1.5, None]
+    assert [escape_formula(cell) for cell in cells] == [f"'{cell}" for cell in cells]
+    assert [escape_formula(cell) for cell in ("als", "", -1.5, None)] == ["als", "", -1.5, None]
 
 
 def text_of(error: type[Exception], call) -> str:
@@ -308,7 +311,7 @@ def test_an_array_that_another_one_replaces_is_named_by_its_number(tmp_path):
     path = tmp_path / "a.npz"
     write(path)
     with zipfile.ZipFile(path) as archive:
-        members = {one: archive.read(one) for one in archive.namelist()}
+        members = {member_name: archive.read(member_name) for member_name in archive.namelist()}
     assert list(members) == ["header.json", "0.npy", "1.json", "2.npy"]
     header = json.loads(members[artefacts.HEADER])
     assert {name: header[name] for name in ("format", "ipseval")} == {
@@ -325,10 +328,10 @@ def test_an_array_that_another_one_replaces_is_named_by_its_number(tmp_path):
 
 
 def test_a_digest_is_of_type_shape_and_content():
-    one = np.arange(6).reshape(2, 3)
-    others = [one.ravel(), one.astype("i4"), one + 1, one.astype(object), one.astype("M8[s]")]
-    assert len({artefacts.array_digest(other) for other in (one, *others)}) == 6
-    assert artefacts.array_digest(one.T) == artefacts.array_digest(one.T.copy())
+    array = np.arange(6).reshape(2, 3)
+    others = [array.ravel(), array.astype("i4"), array + 1, array.astype(object), array.astype("M8[s]")]
+    assert len({artefacts.array_digest(different_array) for different_array in (array, *others)}) == 6
+    assert artefacts.array_digest(array.T) == artefacts.array_digest(array.T.copy())
     assert artefacts.sha256("a") == "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
     assert artefacts.sha256("a", "b") == artefacts.sha256("a\x1eb\x1e") != artefacts.sha256("ab")
     assert artefacts.sha256("\ud800")
@@ -341,7 +344,7 @@ def test_a_process_runs_where_it_can_be_asked_even_if_it_is_of_somebody_else(mon
 
     assert artefacts._is_running(str(os.getpid()))
     monkeypatch.setattr(os, "kill", refuse)
-    assert [artefacts._is_running(one) for one in ("1", "2", "x")] == [True, False, False]
+    assert [artefacts._is_running(name) for name in ("1", "2", "x")] == [True, False, False]
 
 
 def test_tables_are_read_by_their_ending_and_columns_renamed(tmp_path):

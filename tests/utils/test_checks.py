@@ -37,14 +37,18 @@ def test_words_for_messages():
     ]
     for noun in ("array", "Index", "ndarray"):
         assert checks.add_article(noun) == f"an {noun}"
-    assert [checks.describe_type(one) for one in (None, 3, [])] == ["None", "an int", "a list"]
+    assert [checks.describe_type(valid_value) for valid_value in (None, 3, [])] == [
+        "None",
+        "an int",
+        "a list",
+    ]
 
 
 def test_a_choice_is_one_of_the_names():
     checks.check_choice("unseen", "b", ("a", "b"))
-    for other in ("c", None, ["a"]):
+    for wrong_value in ("c", None, ["a"]):
         with pytest.raises(UnknownNameError, match="unknown value for unseen:"):
-            checks.check_choice("unseen", other, ("a", "b"))
+            checks.check_choice("unseen", wrong_value, ("a", "b"))
     assert checks.resolve_choice("kind", "Leave One-Out", ["random", "leave-one-out"]) == "leave-one-out"
     with pytest.raises(UnknownNameError, match="unknown kind 'a'"):
         checks.resolve_choice("kind", "a", ["b"])
@@ -57,7 +61,7 @@ def test_a_choice_is_one_of_the_names():
 def test_a_fraction_has_the_ends_that_its_interval_names(low_open, high_open, interval):
     ends = {"low_open": low_open, "high_open": high_open}
     taken = [0.5, *[0] * (not low_open), *[1] * (not high_open)]
-    assert [checks.check_fraction("x", one, **ends) for one in taken] == taken
+    assert [checks.check_fraction("x", valid_value, **ends) for valid_value in taken] == taken
     for value in {-0.1, 0, 1, 1.1, math.inf} - {*taken}:
         text = refused(lambda value=value: checks.check_fraction("x", value, **ends))
         assert text == f"x must be in {interval}; got {value!r}."
@@ -70,9 +74,9 @@ def test_a_whole_number_is_at_least_the_minimum():
     assert checks.check_positive_int("n", 0, minimum=0) == 0
     assert type(checks.check_positive_int("n", np.int8(3))) is int
     assert refused(lambda: checks.check_positive_int("n", 0)) == "n must be an integer >= 1; got 0."
-    for other in (-1, True, 2.0, DAYS, "2"):
-        text = refused(lambda other=other: checks.check_positive_int("n", other, minimum=0))
-        assert text == f"n must be an integer >= 0; got {other!r}."
+    for wrong_value in (-1, True, 2.0, DAYS, "2"):
+        text = refused(lambda other=wrong_value: checks.check_positive_int("n", other, minimum=0))
+        assert text == f"n must be an integer >= 0; got {wrong_value!r}."
 
 
 def test_a_real_number_is_finite_and_above_its_bound():
@@ -81,11 +85,11 @@ def test_a_real_number_is_finite_and_above_its_bound():
     assert checks.check_real("x", 0, low=0, low_open=False) == 0
     assert refused(lambda: checks.check_real("x", math.inf)) == "x must be a finite number; got inf."
     assert refused(lambda: checks.check_real("x", 0, low=0)) == "x must be a finite number > 0; got 0."
-    for other in (-0.5, math.nan, math.inf):
-        text = refused(lambda other=other: checks.check_real("x", other, low=0, low_open=False))
-        assert text == f"x must be a finite number >= 0; got {other}."
-    assert [checks.to_real(one) for one in (np.float32(0.5), np.uint8(3))] == [0.5, 3]
-    assert [checks.to_real(one) for one in (10**400, -(10**400))] == [math.inf, -math.inf]
+    for wrong_value in (-0.5, math.nan, math.inf):
+        text = refused(lambda other=wrong_value: checks.check_real("x", other, low=0, low_open=False))
+        assert text == f"x must be a finite number >= 0; got {wrong_value}."
+    assert [checks.to_real(number) for number in (np.float32(0.5), np.uint8(3))] == [0.5, 3]
+    assert [checks.to_real(number) for number in (10**400, -(10**400))] == [math.inf, -math.inf]
     for none in (True, np.True_, 1j, np.complex64(1), DAYS, "1", None):
         assert math.isnan(checks.to_real(none))
 
@@ -108,15 +112,15 @@ def test_a_seed_is_whole_and_not_negative_and_a_generator_stays_itself():
     for seed in (0, 3, np.uint8(3), np.random.SeedSequence(3)):
         assert checks.as_generator(seed).random() == np.random.default_rng(seed).random()
     assert checks.as_generator(None).random() < 1
-    for other, came in ((-1, "-1"), (0.5, "0.5"), ("1", "'1'"), ([1], "list"), (True, "True")):
-        text = refused(lambda other=other: checks.as_generator(other))
+    for wrong_value, came in ((-1, "-1"), (0.5, "0.5"), ("1", "'1'"), ([1], "list"), (True, "True")):
+        text = refused(lambda other=wrong_value: checks.as_generator(other))
         assert text == f"rng must be an integer >= 0, a numpy Generator or SeedSequence, or None; got {came}."
 
 
 def test_columns_that_pandas_would_make_objects_have_one_type_of_numbers():
     def of(**columns: Any) -> Any:
         return checks.common_number_type(
-            pd.DataFrame({name: pd.Series(one[0], dtype=one[-1]) for name, one in columns.items()})
+            pd.DataFrame({name: pd.Series(column[0], dtype=column[-1]) for name, column in columns.items()})
         )
 
     assert of(a=([1, 2], "Int64"), b=([1, 2], "Int8")) == np.int64
@@ -133,8 +137,13 @@ def test_columns_that_pandas_would_make_objects_have_one_type_of_numbers():
 
 def test_only_labels_from_0_on_by_ones_are_mere_numbers():
     assert checks.has_default_index(pd.RangeIndex(3))
-    for other in (pd.RangeIndex(1, 4), pd.RangeIndex(0, 6, 2), pd.RangeIndex(3)[::-1], pd.Index([0, 1, 2])):
-        assert not checks.has_default_index(other)
+    for row_labels in (
+        pd.RangeIndex(1, 4),
+        pd.RangeIndex(0, 6, 2),
+        pd.RangeIndex(3)[::-1],
+        pd.Index([0, 1, 2]),
+    ):
+        assert not checks.has_default_index(row_labels)
 
 
 def test_labels_of_series_that_are_read_side_by_side_are_equal():
@@ -150,14 +159,14 @@ def test_labels_of_series_that_are_read_side_by_side_are_equal():
 
 def test_a_vector_of_numbers_is_new_and_has_the_size_that_is_asked_for():
     given = np.array([1.0, math.nan])
-    found = checks.as_float_vector("x", given, size=2)
-    assert np.array_equal(found, given, equal_nan=True)
-    assert not np.shares_memory(found, given)
+    float_vector = checks.as_float_vector("x", given, size=2)
+    assert np.array_equal(float_vector, given, equal_nan=True)
+    assert not np.shares_memory(float_vector, given)
     assert checks.as_float_vector("x", [True, 2]).dtype == np.float64
     assert checks.as_float_vector("x", pd.Series([1, None], dtype=object)).size == 2
-    for other in (["a"], [1j], [[1], [2, 3]], [10**400], pd.to_datetime(["2026-01-01"])):
-        text = refused(lambda other=other: checks.as_float_vector("x", other))
-        assert text == f"x must be a sequence of numbers; got {type(other).__name__}."
+    for wrong_value in (["a"], [1j], [[1], [2, 3]], [10**400], pd.to_datetime(["2026-01-01"])):
+        text = refused(lambda other=wrong_value: checks.as_float_vector("x", other))
+        assert text == f"x must be a sequence of numbers; got {type(wrong_value).__name__}."
     assert refused(lambda: checks.as_float_vector("x", 3)) == "x must be one-dimensional; got shape ()."
     text = refused(lambda: checks.as_float_vector("x", [1], size=2))
     assert text == "x must have 2 entries, one for each id; got 1."
@@ -169,8 +178,8 @@ def test_a_vector_of_numbers_is_new_and_has_the_size_that_is_asked_for():
 
 def test_a_mask_has_a_truth_value_for_each_row():
     assert checks.check_mask("keep", [True, False], 2).tolist() == [True, False]
-    for other, came in (([0, 1], "int64 of shape (2,)"), ([True], "bool of shape (1,)")):
-        text = refused(lambda other=other: checks.check_mask("keep", other, 2))
+    for wrong_value, came in (([0, 1], "int64 of shape (2,)"), ([True], "bool of shape (1,)")):
+        text = refused(lambda other=wrong_value: checks.check_mask("keep", other, 2))
         assert text == f"keep must hold True or False for each of 2 rows; got {came}."
 
 
@@ -201,9 +210,9 @@ def test_a_warning_points_to_the_line_that_called_the_library():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             call()  # the line that is named
-        (one,) = caught
-        assert (str(one.message), one.filename) == ("text", __file__)
-        line = Path(__file__).read_text(encoding="utf-8").splitlines()[one.lineno - 1].strip()
+        (warning,) = caught
+        assert (str(warning.message), warning.filename) == ("text", __file__)
+        line = Path(__file__).read_text(encoding="utf-8").splitlines()[warning.lineno - 1].strip()
         assert line == (
             'checks.warn_user("text", UserWarning)' if call is inside else "call()  # the line that is named"
         )
@@ -214,9 +223,9 @@ def test_a_warning_points_to_the_line_that_called_the_library():
 
 
 def test_labels_come_as_a_list_that_is_not_empty_and_repeats_none():
-    one = SimpleNamespace(label="a")
+    labelled_object = SimpleNamespace(label="a")
     assert checks.as_list("auc", "metrics") == ["auc"]
-    assert checks.as_list(one, "metrics") == [one]
+    assert checks.as_list(labelled_object, "metrics") == [labelled_object]
     assert checks.as_list(("a", "b"), "metrics") == ["a", "b"]
     assert refused(lambda: checks.as_list([], "metrics")) == "metrics is empty; name at least one."
     assert refused(lambda: checks.as_list(3, "metrics")) == "metrics must be labels or objects; got int."
@@ -229,8 +238,8 @@ def test_labels_come_as_a_list_that_is_not_empty_and_repeats_none():
 
 def test_models_are_a_mapping_from_names_that_can_be_written():
     checks.check_models({"a": 1, "\ud7ff\ue000": 2}, "models", "scores")
-    for other, came in (({}, "an empty one"), ([1], "a list"), (None, "None")):
-        text = refused(lambda other=other: checks.check_models(other, "models", "scores"))
+    for wrong_value, came in (({}, "an empty one"), ([1], "a list"), (None, "None")):
+        text = refused(lambda other=wrong_value: checks.check_models(other, "models", "scores"))
         assert text == f'models must be a non-empty mapping {{"name": scores}}; got {came}.'
     text = refused(lambda: checks.check_models({1: 1, "a": 1, 2: 1}, "models", "scores"))
     assert text == "models must have text as names; 2 of 3 are not (1, 2)."

@@ -94,7 +94,7 @@ def test_of_an_own_object_what_it_says_is_kept_and_not_its_code():
     with pytest.raises(codec.NotStoredError) as caught:
         found.fit  # noqa: B018
     assert str(caught.value) == (
-        "Own() is an object of your own class, and a file holds its plain attributes but not its code, so it "
+        "Own() is an object of a class outside ipseval, and a file holds its plain attributes but not its code, so it "
         "has no 'fit'. Evaluate again to use it."
     )
 

@@ -27,9 +27,9 @@ def refused(call: Callable[[], Any]) -> str:
 
 def test_a_frame_of_any_engine_has_names_and_what_is_none_has_no_names():
     frame = pd.DataFrame({"a": [1], "b": [2]})
-    for one in (frame, pl.DataFrame(frame.to_dict("list")), pl.LazyFrame(frame.to_dict("list"))):
-        assert columns.frame_columns(one) == {"a", "b"}
-        assert columns.as_frame(one).columns == ["a", "b"]
+    for table in (frame, pl.DataFrame(frame.to_dict("list")), pl.LazyFrame(frame.to_dict("list"))):
+        assert columns.frame_columns(table) == {"a", "b"}
+        assert columns.as_frame(table).columns == ["a", "b"]
     twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
     for none in (3, [1], twice):
         assert columns.frame_columns(none) == set()
@@ -39,9 +39,9 @@ def test_a_frame_of_any_engine_has_names_and_what_is_none_has_no_names():
 
 def test_named_columns_are_complete_or_refused():
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": np.array([1, 2], ">i4")})
-    found = columns.extract_columns(frame, ["a", "c"])
-    assert {name: one.tolist() for name, one in found.items()} == {"a": [1, 2], "c": [1, 2]}
-    assert found["c"].dtype.isnative
+    columns_read = columns.extract_columns(frame, ["a", "c"])
+    assert {name: column.tolist() for name, column in columns_read.items()} == {"a": [1, 2], "c": [1, 2]}
+    assert columns_read["c"].dtype.isnative
     assert columns.extract_columns(pl.DataFrame({"a": ["x"]}), ["a"])["a"].dtype == object
     assert refused(lambda: columns.extract_columns(frame, ["a", "b"])) == (
         "column 'b' has 1 missing entry of 2; remove them."
@@ -76,30 +76,34 @@ def test_named_columns_are_complete_or_refused():
     ],
 )
 def test_a_column_of_ids_is_coded_in_the_order_of_the_ids(column):
-    found = columns.encode_column(nw.from_native(column, series_only=True), "x")
-    assert found.codes.tolist() == [1, 0, -1]
-    assert found.ids.tolist() in (["a", "b"], [3, 5])
+    columns_read = columns.encode_column(nw.from_native(column, series_only=True), "x")
+    assert columns_read.codes.tolist() == [1, 0, -1]
+    assert columns_read.ids.tolist() in (["a", "b"], [3, 5])
 
 
 def test_whole_numbers_without_gaps_keep_their_type():
     for column, kind in ((pd.Series([5, 3], dtype="UInt8"), "u1"), (pl.Series("x", [5, 3], pl.Int16), "i2")):
-        found = columns.encode_column(nw.from_native(column, series_only=True), "x")
-        assert (found.codes.tolist(), found.ids.tolist(), found.ids.dtype) == ([1, 0], [3, 5], kind)
+        columns_read = columns.encode_column(nw.from_native(column, series_only=True), "x")
+        assert (columns_read.codes.tolist(), columns_read.ids.tolist(), columns_read.ids.dtype) == (
+            [1, 0],
+            [3, 5],
+            kind,
+        )
 
 
 def test_instants_of_any_zone_are_those_of_utc():
     at = pd.Series(pd.to_datetime(["2026-07-01 12:00"])).dt.tz_localize(ZoneInfo("Europe/Berlin"))
     for frame in (pd.DataFrame({"t": at}), pl.DataFrame({"t": pl.Series(at.tolist())}), pa.table({"t": at})):
-        found = columns.extract_columns(frame, ["t"])["t"]
-        assert found.astype("M8[m]").tolist() == [pd.Timestamp("2026-07-01 10:00")]
+        column_read = columns.extract_columns(frame, ["t"])["t"]
+        assert column_read.astype("M8[m]").tolist() == [pd.Timestamp("2026-07-01 10:00")]
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_dates_become_nanoseconds_up_to_the_last_one_that_they_hold(unit):
     dates = np.array(DAYS, dtype=f"M8[{unit}]")
     expected = [-9223286400 * 10**9, 9223286400 * 10**9]
-    found = columns.to_numbers(dates, "t")
-    assert (found.tolist(), found.dtype) == (expected, np.int64)
+    numbers = columns.to_numbers(dates, "t")
+    assert (numbers.tolist(), numbers.dtype) == (expected, np.int64)
 
 
 def test_the_last_second_and_the_next_one_are_on_both_sides_of_the_bound():
@@ -127,8 +131,8 @@ def test_parts_of_a_nanosecond_are_refused_and_whole_ones_kept():
 
 def test_numbers_stay_what_they_are_or_are_refused():
     for given, kind in (([True, False], np.int64), ([0.5, -1.0], np.float64), ([2**63 - 1, 0], np.int64)):
-        found = columns.to_numbers(np.array(given), "v")
-        assert (found.tolist(), found.dtype) == (given, kind)
+        numbers = columns.to_numbers(np.array(given), "v")
+        assert (numbers.tolist(), numbers.dtype) == (given, kind)
     assert columns.to_numbers(np.array([0.5], np.float32), "v").dtype == np.float64
     assert columns.to_numbers(np.array([2**63 - 1], np.uint64), "v").tolist() == [2**63 - 1]
     assert refused(lambda: columns.to_numbers(np.array([1, 2**63, 2**64 - 1], np.uint64), "v")) == (

@@ -8,9 +8,9 @@ from tests.inside.utils import Count, counts_frame, drop_zero_counts, merge_coun
 
 
 def test_counts_of_one_thing_are_added_and_others_stand_beside_them():
-    one = (Count("rows left out", 3, 10, "log"), Count("users", 2))
-    other = (Count("users", 5, 9), Count("rows left out", 4, 30, "log"), Count("rows left out", 1))
-    assert merge_counts(one, other) == (
+    first_counts = (Count("rows left out", 3, 10, "log"), Count("users", 2))
+    second_counts = (Count("users", 5, 9), Count("rows left out", 4, 30, "log"), Count("rows left out", 1))
+    assert merge_counts(first_counts, second_counts) == (
         Count("rows left out", 7, 40, "log"),
         Count("users", 7),
         Count("rows left out", 1),

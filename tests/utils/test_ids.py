@@ -57,8 +57,8 @@ def test_dates_with_a_zone_are_ids_in_utc():
     dates = pd.Series(pd.to_datetime(["2026-01-01 00:30"]).tz_localize("Europe/Berlin"))
     for values in (dates, list(dates)):
         assert ids.as_ids(values, "users").astype("M8[m]").tolist() == [pd.Timestamp("2025-12-31 23:30")]
-    for other in ([dates[0], 3], [3, dates[0]]):
-        text = refused(lambda other=other: ids.as_ids(other, "users"))
+    for mixed_values in ([dates[0], 3], [3, dates[0]]):
+        text = refused(lambda other=mixed_values: ids.as_ids(other, "users"))
         assert text == "users mixes ids of types Timestamp, int; convert them to one type."
     with_zone, without = pd.Timestamp("2026-01-01", tz="UTC"), pd.Timestamp("2026-01-01")
     for mixed in ([with_zone, without], [without, with_zone]):
@@ -108,8 +108,11 @@ def test_what_is_no_universe_of_ids_is_refused_in_these_words(values, text):
 )
 def test_ids_of_two_types_are_compared_in_one_that_holds_both(one, other, kind):
     found = ids.unify_id_types([one, other], "users")
-    assert [each.dtype for each in found] == [kind, kind]
-    assert [each.tolist() for each in found] == [one.astype(kind).tolist(), other.astype(kind).tolist()]
+    assert [unified_ids.dtype for unified_ids in found] == [kind, kind]
+    assert [unified_ids.tolist() for unified_ids in found] == [
+        one.astype(kind).tolist(),
+        other.astype(kind).tolist(),
+    ]
 
 
 def test_ids_of_one_type_stay_as_they_are_beside_what_is_empty():
@@ -147,8 +150,8 @@ def test_a_label_has_its_place_among_the_ids_or_none():
     words, numbers = array(["a", "b"], object), array([7, 5])
     assert ids.find_positions(array(["b", "x", "a"], object), words, "x").tolist() == [1, -1, 0]
     assert ids.find_positions(array([5.0, 6.0]), numbers, "x", strict=False).tolist() == [1, -1]
-    found = ids.find_positions(numbers, words, "x", strict=False)
-    assert (found.tolist(), found.dtype) == ([-1, -1], np.int64)
+    positions = ids.find_positions(numbers, words, "x", strict=False)
+    assert (positions.tolist(), positions.dtype) == ([-1, -1], np.int64)
     assert "x has ids of different types" in refused(lambda: ids.find_positions(numbers, words, "x"))
 
 

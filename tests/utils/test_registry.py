@@ -52,14 +52,16 @@ def test_a_name_that_is_taken_is_refused_but_for_the_same_class_anew(monkeypatch
     for taken in ("one", "ONE", "uno", "two_words"):
         with pytest.raises(InputError, match=f"^the thing '{taken}' is there already; choose another name.$"):
             known.add(taken, 5)
-    mine, anew, other = (type(name, (), {"__module__": "lab"}) for name in ("Mine", "Mine", "Other"))
+    mine, anew, different_class = (
+        type(name, (), {"__module__": "lab"}) for name in ("Mine", "Mine", "Other")
+    )
     known.add("mine", mine)
     known.add("mine", anew())
     assert isinstance(known["mine"], anew)
     elsewhere = type("Mine", (), {"__module__": "office"})
-    for one in (other, elsewhere):
+    for member in (different_class, elsewhere):
         with pytest.raises(InputError, match="'mine' is there already"):
-            known.add("mine", one)
+            known.add("mine", member)
 
 
 def test_other_packages_offer_members_that_are_loaded_when_they_are_asked_for(monkeypatch):

@@ -151,6 +151,11 @@ def read_attributes(
     InputError
         For missing or repeated ids, and a source without attributes.
 
+    See Also
+    --------
+    ipseval.read : Read a log of interactions.
+    ipseval.data.reading.read_ids : Read the ids of a catalogue.
+
     Examples
     --------
     >>> read_attributes(pd.DataFrame({"sku": [7, 3], "genre": ["noir", "drama"]}))

@@ -101,7 +101,7 @@ def _parse_json_lines(
         number, first_error = next(iter(errors.items()))
         n_lines = len(records) + len(errors)
         raise InputError(
-            f"{path}: {len(errors):,} of {n_lines:,} lines are no {noun} (first: line {number}: "
+            f"{path}: {len(errors):,} of {n_lines:,} lines are not {noun} (first: line {number}: "
             f"{first_error!s:.120})."
         )
     return records

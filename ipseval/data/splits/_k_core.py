@@ -38,6 +38,11 @@ def k_core(log: LogLike, k: int = 5) -> Interactions:
     InputError
         If no interaction is left.
 
+    See Also
+    --------
+    ipseval.split_random : Split the remaining interactions at random.
+    ipseval.split_global_time : Split them at a point in time.
+
     Examples
     --------
     User 2 has one interaction and is removed; then item 2 has one left and is removed too.

@@ -312,6 +312,11 @@ def repeated_splits(
     Returns
     -------
     iterator of Split
+        One split per repetition; each is made when the iteration reaches it.
+
+    See Also
+    --------
+    ipseval.split_random : Make one random split.
 
     Examples
     --------

@@ -370,6 +370,7 @@ def measure(label: str | Measure) -> Measure:
     Returns
     -------
     Measure
+        The measure with its name and cutoff; its repr is the label.
 
     Raises
     ------
@@ -377,6 +378,10 @@ def measure(label: str | Measure) -> Measure:
         For text that is not a label.
     UnknownNameError
         For names that do not exist.
+
+    See Also
+    --------
+    ipseval.beyond_accuracy : Compute measures for recommendation lists.
 
     Examples
     --------

@@ -123,6 +123,7 @@ class BeyondAccuracy(Result):
         Returns
         -------
         Tables
+            Parts of the report, as every format prints them.
         """
         rows = []
         for model in self.models:
@@ -291,16 +292,16 @@ def check_vectors(vectors: object, item_ids: AnyArray, measures: Sequence[Measur
     return array
 
 
-def _select_lists(name: str, ranked: RankedPositives, k: int) -> TopLists:
+def _select_lists(name: str, positives: RankedPositives, k: int) -> TopLists:
     """Return the first k items of every ranked user that is not left out."""
-    if ranked.top is None or ranked.top.depth < k:
+    if positives.top is None or positives.top.depth < k:
         raise InputError(
             f"{name} has no lists of the first {k} items; rank it with rank_positives(…, top_k={k})."
         )
-    top = ranked.top.first(k)
-    if ranked.left_out is None:
+    top = positives.top.first(k)
+    if positives.left_out is None:
         return top
-    is_included = ~ranked.left_out[top.users]
+    is_included = ~positives.left_out[top.users]
     return TopLists(top.users[is_included], top.item[is_included])
 
 

@@ -191,6 +191,7 @@ class Decomposition(Result):
         Returns
         -------
         Tables
+            Parts of the report, as every format prints them.
         """
         places = digits + 2
         plain_name, weighted_name = self._estimator_names()
@@ -234,6 +235,7 @@ class Decomposition(Result):
         Returns
         -------
         list of str
+            One sentence per finding.
         """
         plain_name, weighted_name = self._estimator_names()
         sentences = self._describe_weights()
@@ -262,6 +264,7 @@ class Decomposition(Result):
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
         """
         from ipseval.reporting.plots.estimates import plot_decomposition
 

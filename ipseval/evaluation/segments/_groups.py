@@ -67,6 +67,7 @@ class TrainingCounts:
         Returns
         -------
         (n_users,) or (n_items,) int array
+            Numbers of training interactions, in the order of the ids.
         """
         if axis == "user":
             return self.activity

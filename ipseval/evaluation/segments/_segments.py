@@ -361,6 +361,7 @@ class Segments(Result):
         Returns
         -------
         Tables
+            Parts of the report, as every format prints them.
         """
         chosen = self.estimators
         if not page:
@@ -398,6 +399,7 @@ class Segments(Result):
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
         """
         from ipseval.reporting.plots.estimates import plot_segments
 

@@ -134,11 +134,11 @@ def merge_optional(sums: Any, addition: Any) -> Any:
     return sums or addition
 
 
-def positive_groups(groups: Groups, ranked: RankedPositives) -> IntArray:
+def positive_groups(groups: Groups, positives: RankedPositives) -> IntArray:
     """Return the group of each positive, by its user or by its item."""
     if groups.axis == "user":
-        return groups.codes[ranked.unit(ranked.user)]
-    return groups.codes[ranked.item]
+        return groups.codes[positives.unit(positives.user)]
+    return groups.codes[positives.item]
 
 
 def _sum_cell(
@@ -219,14 +219,14 @@ def _sum_user_groups(
     )
 
 
-def _find_population(ranked: RankedPositives, estimator: Estimator) -> BoolArray:
+def _find_population(positives: RankedPositives, estimator: Estimator) -> BoolArray:
     """Return whether the estimator averages over each user of the population, (n_population,)."""
     if estimator.counts_all_users:
-        if ranked.left_out is None:
-            return np.ones(ranked.n_population, dtype=bool)
-        return np.asarray(~ranked.left_out)
-    is_averaged = np.zeros(ranked.n_population, dtype=bool)
-    is_averaged[ranked.users] = True
+        if positives.left_out is None:
+            return np.ones(positives.n_population, dtype=bool)
+        return np.asarray(~positives.left_out)
+    is_averaged = np.zeros(positives.n_population, dtype=bool)
+    is_averaged[positives.users] = True
     return is_averaged
 
 
@@ -267,30 +267,30 @@ class _UserRows:
     code: IntArray  # group of each of these positives
 
 
-def _arrange_positives(groups: Groups, ranked: RankedPositives, parts: Parts) -> _UserRows:
+def _arrange_positives(groups: Groups, ranked_positives: RankedPositives, parts: Parts) -> _UserRows:
     """Return the positives that enter the sums of groups of items, with the users that they belong to."""
     is_undefined = np.isnan(parts.value)
-    all_users = ranked.users if parts.users is None else parts.users
-    users = np.setdiff1d(all_users, unique_keys(ranked.user[is_undefined]), assume_unique=True)
+    all_users = ranked_positives.users if parts.users is None else parts.users
+    users = np.setdiff1d(all_users, unique_keys(ranked_positives.user[is_undefined]), assume_unique=True)
     volume = None
     if parts.users is not None and parts.volume is not None:
         volume = parts.volume[np.searchsorted(parts.users, users)]
 
-    row_of_user = np.full(ranked.n_population, -1)
+    row_of_user = np.full(ranked_positives.n_population, -1)
     row_of_user[users] = np.arange(users.size)
-    row = row_of_user[ranked.user]
+    row = row_of_user[ranked_positives.user]
     is_included = ~is_undefined & (row >= 0)
     positives: IntArray | slice = slice(None)
     if not is_included.all():
         positives = np.flatnonzero(is_included)
     row = row[positives]
-    code = groups.codes[ranked.item[positives]]
-    if ranked.cluster is None:
+    code = groups.codes[ranked_positives.item[positives]]
+    if ranked_positives.cluster is None:
         return _UserRows(users=users, volume=volume, positives=positives, row=row, code=code)
 
     query_sums = UserSums(users, np.zeros(users.size), np.ones(users.size), volume)
-    cluster_sums = query_sums.by_cluster(ranked.cluster)
-    row = np.searchsorted(cluster_sums.users, ranked.cluster[users[row]])
+    cluster_sums = query_sums.by_cluster(ranked_positives.cluster)
+    row = np.searchsorted(cluster_sums.users, ranked_positives.cluster[users[row]])
     order = np.argsort(row, kind="stable")  # the positives of one user are then next to each other
     return _UserRows(
         users=cluster_sums.users,
@@ -301,10 +301,10 @@ def _arrange_positives(groups: Groups, ranked: RankedPositives, parts: Parts) ->
     )
 
 
-def _sum_contributions(groups: Groups, ranked: RankedPositives, parts: list[Parts]) -> CellSums:
+def _sum_contributions(groups: Groups, positives: RankedPositives, parts: list[Parts]) -> CellSums:
     """Return the sums of groups of items from the weights and contributions of their positives."""
     n_groups = len(groups.labels)
-    rows = _arrange_positives(groups, ranked, parts[0])
+    rows = _arrange_positives(groups, positives, parts[0])
     weights = [model_parts.weight[rows.positives] for model_parts in parts]
     contributions = [
         weight * model_parts.value[rows.positives] for weight, model_parts in zip(weights, parts, strict=True)
@@ -326,7 +326,7 @@ def _sum_contributions(groups: Groups, ranked: RankedPositives, parts: list[Part
 
     is_undefined = np.isnan(parts[0].value)
     undefined_pairs = unique_keys(
-        ranked.user[is_undefined] * np.int64(n_groups) + groups.codes[ranked.item[is_undefined]]
+        positives.user[is_undefined] * np.int64(n_groups) + groups.codes[positives.item[is_undefined]]
     )
     return CellSums(
         blocks=(moments,),

@@ -59,6 +59,11 @@ class Slates:
     PropensityError
         For propensities outside (0, 1].
 
+    See Also
+    --------
+    ipseval.evaluate_slates : Evaluate recommenders within these slates.
+    ipseval.evaluation.slates.read_mind : Read slates of MIND.
+
     Examples
     --------
     >>> frame = pd.DataFrame({"user": ["ann", "ann"], "query": [1, 1], "item": ["x", "y"], "label": [1, 0]})
@@ -373,6 +378,7 @@ class Slates:
         Returns
         -------
         Propensity
+            A propensity that is defined for the listed positives.
         """
         rows = self.positive_rows
         n_items = self.item_ids.size

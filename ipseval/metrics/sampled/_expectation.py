@@ -181,6 +181,11 @@ def rank_curves(
     InputError
         For no metric, n < 2, m < 1, and a metric that is not a function of one rank.
 
+    See Also
+    --------
+    ipseval.expected_sampled : The expectation of a sampled metric.
+    ipseval.correct_sampled : Correct sampled metrics.
+
     References
     ----------
     Krichene & Rendle (2020), doi:10.1145/3394486.3403226

@@ -138,16 +138,16 @@ def _encode_users(users: npt.ArrayLike | None, rank: FloatArray) -> IntArray:
 
 
 def _read_ranked_positives(
-    ranked: RankedPositives, weights: npt.ArrayLike | None, method: str
+    positives: RankedPositives, weights: npt.ArrayLike | None, method: str
 ) -> SampledRanks:
     """Return the sampled ranks of RankedPositives; raise if the method cannot correct them."""
-    sampling = ranked.sampling
+    sampling = positives.sampling
     if sampling is None:
         raise InputError(
             "these are ranks among all candidates: there is nothing to correct. Sampled ranks come from "
             "rank_positives(..., candidates=SampledCandidates(...))."
         )
-    if not len(ranked):
+    if not len(positives):
         raise InputError("there is no positive to correct.")
     if sampling.pool == "unobserved+positives" and method != "none":
         raise InputError(
@@ -161,15 +161,15 @@ def _read_ranked_positives(
         )
     if sampling.uniform and method == "importance":
         raise InputError("the candidates were drawn uniformly; use method='rank', which is the same.")
-    n_users = int(ranked.users.size)
+    n_users = int(positives.users.size)
     return SampledRanks(
-        n_above=ranked.n_above,
-        n_tied=ranked.n_tied,
+        n_above=positives.n_above,
+        n_tied=positives.n_tied,
         n_candidates=sampling.n_candidates.astype(np.float64),
         n_sampled=sampling.n_sampled,
         replacement=sampling.replacement,
-        share=_compute_shares(ranked.segment, n_users, weights),
-        segment=ranked.segment,
+        share=_compute_shares(positives.segment, n_users, weights),
+        segment=positives.segment,
         n_users=n_users,
         estimated_rank=sampling.rank_estimate,
     )

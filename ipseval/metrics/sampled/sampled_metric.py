@@ -146,7 +146,7 @@ class SampledMetric(Metric):
         return values
 
     def contributions(
-        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+        self, positives: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return M̂(r̃) of each positive, (n_pos,).
 
@@ -157,10 +157,10 @@ class SampledMetric(Metric):
         InputError
             For ranks that are not sampled, and for a tie rule other than "expected".
         """
-        if self._resolve_tie_rule(ranked, ties) != "expected":
+        if self._resolve_tie_rule(positives, ties) != "expected":
             raise InputError(f"{self.label} averages over ties; ties={ties!r} is not defined for it.")
         return correct_sampled(
-            ranked,
+            positives,
             metric=self.base,
             method=self.method,
             weights=weights,
@@ -169,14 +169,16 @@ class SampledMetric(Metric):
             n_iterations=self.n_iterations,
         ).contributions
 
-    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        return ranked.mean_by_user(self.contributions(ranked, weights, ties=rule), weights)
+    def _user_values(
+        self, positives: RankedPositives, weights: FloatArray | None, rule: TieRule
+    ) -> FloatArray:
+        return positives.mean_by_user(self.contributions(positives, weights, ties=rule), weights)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+        self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         assert n_relevant is not None
-        total = ranked.sum_by_user(self.contributions(ranked, inverse, ties=rule) * inverse)
+        total = positives.sum_by_user(self.contributions(positives, inverse, ties=rule) * inverse)
         return np.asarray(total / n_relevant)
 
 
@@ -200,7 +202,7 @@ def metric(
     sampled : str, optional
         "bv", "mle", "cls", "rank", "ls", "importance" or "none": the metric for ranks among sampled
         candidates, corrected by that method of `correct_sampled`; its label is "recall@10~bv". The value of a
-        positive is an estimate of the metric for that positive alone, and the value of a user their
+        positive is an estimate of the metric for that one positive, and the value of a user their
         (weighted) mean. So ndcg and ap are in the form for one relevant item: 1/log2(1 + r) and 1/r.
     variance_weight : float, default 0.01
         Option of the correction, see `correct_sampled`.

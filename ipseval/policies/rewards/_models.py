@@ -107,6 +107,7 @@ class Reward(Protocol):
         Returns
         -------
         (n,) float array
+            Predicted click probabilities, in the order of the pairs.
         """
 
     def total(self, user: IntArray) -> FloatArray:
@@ -120,6 +121,7 @@ class Reward(Protocol):
         Returns
         -------
         (n,) float array
+            Sums over all items, in the order of the users.
         """
 
 

@@ -113,7 +113,7 @@ class Rewards:
 
         models = tuple(fold_models)
         excluded_pairs = Count(
-            "shown pairs that are no candidates, left out", int((~is_candidate).sum()), is_candidate.size
+            "shown pairs that are not candidates, left out", int((~is_candidate).sum()), is_candidate.size
         )
         return FittedRewards.from_models(shown, models, fold, split, drop_zero_counts(excluded_pairs))
 
@@ -221,6 +221,7 @@ class FittedRewards:
         Returns
         -------
         (n,) float array
+            Predicted click probabilities, in the order of the pairs.
         """
         return _predict_by_fold(self.models, self.fold, user, item)
 

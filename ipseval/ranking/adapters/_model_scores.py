@@ -80,6 +80,7 @@ class ModelScores:
         Returns
         -------
         ModelScores
+            A copy of the scores with the ids.
 
         Raises
         ------

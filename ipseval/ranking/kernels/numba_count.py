@@ -192,7 +192,7 @@ def _count_gathered_scores(
     above_counts: IntArray,
     reach_counts: IntArray,
 ) -> None:
-    """Compare the first n scores of `gathered_scores`, which has room for GROUP more, with each threshold."""
+    """Compare the first n scores of `gathered_scores`, which has space for GROUP more, with each threshold."""
     for i in range(n, n + GROUP):
         gathered_scores[i] = np.nan
     for j in range(begin, end):
@@ -238,7 +238,7 @@ def _gather_first(
 ) -> None:
     """Write the counts of `_compare_all`, by way of `gathered_scores` where that saves time.
 
-    `gathered_scores` has room for the scores and GROUP more. Of the row's `n_counted` scores that were
+    `gathered_scores` has space for the scores and GROUP more. Of the row's `n_counted` scores that were
     counted before, `counts[j]` are above threshold j. If these are most of them for the lowest threshold,
     gathering does not save time, and all scores are compared with all thresholds.
     """

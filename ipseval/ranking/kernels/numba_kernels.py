@@ -257,7 +257,7 @@ def block_bytes(shape: Shape) -> tuple[int, int]:
 
 
 def _allocate_rows(n_rows: int, shape: Shape) -> AnyArray:
-    """Return zeros (n_rows, n_items and room for GROUP more), with rows that begin at cache lines."""
+    """Return zeros (n_rows, n_items and space for GROUP more), with rows that begin at cache lines."""
     row_bytes = -(-(shape.row_bytes + GROUP * shape.dtype.itemsize) // LINE) * LINE
     if row_bytes % 4096 == 0:
         row_bytes += LINE  # rows at a distance of a multiple of 4 KB evict each other from the cache

@@ -223,6 +223,10 @@ def plot_agreement(
     InputError
         If the frame is neither square nor has the three columns, or `ax` is not matplotlib axes.
 
+    See Also
+    --------
+    ipseval.studies.online.online_agreement : Compute what this function plots.
+
     Examples
     --------
     >>> import pandas as pd

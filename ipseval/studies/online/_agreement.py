@@ -170,6 +170,7 @@ class OnlineAgreement(Result):
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
         """
         from ipseval.reporting.plots.references import plot_online
 
@@ -349,6 +350,11 @@ def online_agreement(
     InputError
         For fewer than 8 experiments with an offline and an online difference, missing columns, negative
         standard errors, repeated experiments, and differences that are all equal.
+
+    See Also
+    --------
+    ipseval.plots.plot_agreement : Plot the result.
+    ipseval.order_agreement : Compare two rankings of recommenders.
 
     References
     ----------

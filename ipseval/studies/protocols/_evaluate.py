@@ -195,7 +195,7 @@ def _iterate_estimates(
 
 
 def _evaluate_repeat(
-    ranked: RankedProtocol, options: Options, messages: list[str]
+    positives: RankedProtocol, options: Options, messages: list[str]
 ) -> dict[EstimatorKey, Evaluation]:
     """Return the evaluation of each estimator and γ, and add warnings to `messages`.
 
@@ -216,9 +216,9 @@ def _evaluate_repeat(
         for number, gamma in enumerate(gammas):
             propensity = None
             if gamma is not None:
-                propensity = PowerLawPropensity(gamma=gamma).fit(ranked.split.train)
+                propensity = PowerLawPropensity(gamma=gamma).fit(positives.split.train)
             evaluation = evaluate_ranks(
-                ranked.ranks,
+                positives.ranks,
                 propensity=propensity,
                 metrics=options.metrics,
                 estimators=options.estimators if number == 0 else weighted,

@@ -246,6 +246,7 @@ def grid(
     Returns
     -------
     list of Protocol
+        Protocols in the order of the options.
 
     Raises
     ------
@@ -321,6 +322,10 @@ class Tuned:
     ------
     InputError
         For an empty grid, a setting that is not a mapping, a budget beyond the grid, and a bad metric.
+
+    See Also
+    --------
+    ipseval.studies.protocols.study : Run a study with tuned recommenders.
 
     Examples
     --------

@@ -137,6 +137,7 @@ class ProtocolStudy(Printable):
         Returns
         -------
         list of ProtocolComparison
+            One comparison per pair of results.
 
         Raises
         ------
@@ -284,6 +285,7 @@ class ProtocolStudy(Printable):
         Returns
         -------
         Blocks
+            Order of the levels, label of each block and silhouette.
 
         Raises
         ------
@@ -336,6 +338,7 @@ class ProtocolStudy(Printable):
         Returns
         -------
         matplotlib axes
+            Axes with the plot, for further changes.
 
         Raises
         ------

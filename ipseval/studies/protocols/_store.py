@@ -267,11 +267,11 @@ class Store:
         return np.asarray(values, dtype=np.float64)
 
 
-def _are_ranks_of(ranked: RankedPositives, split: Split) -> bool:
+def _are_ranks_of(positives: RankedPositives, split: Split) -> bool:
     """Return whether ranked positives are the test positives of a split that are candidates."""
-    if not same_ids(ranked, split):
+    if not same_ids(positives, split):
         return False
-    pair_key = ranked.user * np.int64(split.n_items) + ranked.item
-    if pair_key.size != len(split.test) - ranked.n_not_candidates:
+    pair_key = positives.user * np.int64(split.n_items) + positives.item
+    if pair_key.size != len(split.test) - positives.n_not_candidates:
         return False
     return bool(is_member(pair_key, split.test.pair_key).all())

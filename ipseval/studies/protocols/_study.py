@@ -246,18 +246,18 @@ def _merge_notes(evaluations: Iterable[ProtocolEvaluation]) -> list[str]:
     return notes
 
 
-def _list_settings(ranked: RankedProtocol) -> list[dict[str, object]]:
+def _list_settings(positives: RankedProtocol) -> list[dict[str, object]]:
     """Return the rows of the settings that were chosen for one repeat of a protocol."""
-    protocol = ranked.protocol
+    protocol = positives.protocol
     rows = []
-    for model, tuning in ranked.tuning.items():
+    for model, tuning in positives.tuning.items():
         row = {
-            "log": ranked.log,
+            "log": positives.log,
             "split": protocol.split_label,
             "k_core": protocol.core_label,
             "candidates": protocol.candidates_label,
             "model": model,
-            "repeat": ranked.repeat,
+            "repeat": positives.repeat,
         }
         rows.append({**row, **tuning})
     return rows

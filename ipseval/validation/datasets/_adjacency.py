@@ -60,6 +60,11 @@ def load_adjacency(
         For files that are missing or contain no pair; with the number of the line, for text that is not a
         whole number, an empty line, and a second line of a user; for a pair that is in two files.
 
+    See Also
+    --------
+    ipseval.read : Read files of other layouts.
+    ipseval.datasets.load_movielens : Load MovieLens.
+
     Examples
     --------
     >>> import tempfile

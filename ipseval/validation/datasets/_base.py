@@ -175,6 +175,7 @@ class RandomExposureStudy:
         Returns
         -------
         StudyPositives
+            Positives of the biased log, and positives and negatives of the random sample.
 
         Raises
         ------

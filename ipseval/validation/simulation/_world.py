@@ -82,13 +82,13 @@ def _average_values(metric: Metric, values: FloatArray, ranked: RankedPositives)
     return float(np.sum(numerator) / np.sum(denominator))
 
 
-def _pool_values(metric: Metric, values: FloatArray, ranked: RankedPositives) -> float:
+def _pool_values(metric: Metric, values: FloatArray, positives: RankedPositives) -> float:
     """Return the mean of users' values over relevant items or pairs; NaN for metrics without such a mean."""
-    n_relevant = ranked.counts.astype(np.float64)
+    n_relevant = positives.counts.astype(np.float64)
     if metric.kind == "mean":
         weight = n_relevant
     elif metric.has_pairs:
-        weight = n_relevant * (ranked.n_candidates[ranked.starts] - n_relevant)
+        weight = n_relevant * (positives.n_candidates[positives.starts] - n_relevant)
     else:
         return float("nan")
     return float(np.sum(weight * values) / np.sum(weight))
@@ -140,6 +140,11 @@ class World:
         Log of the item weight, −popularity_skew · log rank_i.
     n_relevant : (n_users,) int array
         s_u.
+
+    See Also
+    --------
+    ipseval.validate : Measure the bias of estimates of a simulated study.
+    ipseval.split_random : Split a log that was observed.
 
     References
     ----------
@@ -265,6 +270,7 @@ class World:
         Returns
         -------
         (n_pairs,) float array
+            Propensities in the order of the pairs.
         """
         user, item = self._check_pairs(user, item)
         log_factor = np.zeros(user.size)
@@ -285,6 +291,7 @@ class World:
         Returns
         -------
         (n_pairs,) float array
+            Affinities in the order of the pairs.
         """
         user, item = self._check_pairs(user, item)
         cosine = np.einsum("ij,ij->i", self.user_factors[user], self.item_factors[item])
@@ -303,6 +310,7 @@ class World:
         Returns
         -------
         (n_pairs,) float array
+            Ratings in the order of the pairs.
         """
         user, item = self._check_pairs(user, item)
         keys = user * np.int64(self.n_items) + item
@@ -376,6 +384,7 @@ class World:
         Returns
         -------
         Split
+            Training and test log over the same users and items.
         """
         generator = as_generator(rng)
         in_train = self._draw_observations(generator, train_scale)
@@ -383,7 +392,7 @@ class World:
         return Split(
             self.relevant.select(in_train),
             self.relevant.select(in_test),
-            description="two independent logs of a simulated world",
+            description="two independent logs of a simulation",
         )
 
     def _draw_observations(self, generator: np.random.Generator, scale: float) -> BoolArray:
@@ -440,6 +449,7 @@ class World:
         Returns
         -------
         RandomExposureStudy
+            The biased log, the random-exposure sample and, for `scale=1`, the true propensity.
         """
         generator = as_generator(rng)
         biased = self.with_ratings(self.observe(generator, scale=scale))

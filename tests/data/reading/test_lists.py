@@ -278,7 +278,7 @@ def test_items_that_are_not_candidates_follow_the_option_unknown():
     without_unknown = rank_positives(Lists(lists, unknown="drop"), SPLIT, candidates=[1, 2, 4, 5])
     with_candidates = rank_positives(Lists(lists, unknown="candidate"), SPLIT, candidates=[1, 2, 4, 5])
     assert (without_unknown.n_above[0], with_candidates.n_above[0]) == (0, 1)
-    assert without_unknown.row_counts[-1].label == "entries that are no candidates, left out"
+    assert without_unknown.row_counts[-1].label == "entries that are not candidates, left out"
 
 
 def test_the_problems_of_all_lists_are_raised_before_the_first_ranking():

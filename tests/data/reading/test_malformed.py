@@ -300,9 +300,9 @@ OTHERS: list[tuple[Any, ...]] = [
     # JSON
     (
         text('{"user": 1, "item": 2}\n{"user": 1,\n\n{"user": 1, "user": 2}\n', "log.jsonl"),
-        r"2 of 3 lines are no JSON \(first: line 2: Expecting property name",
+        r"2 of 3 lines are not JSON \(first: line 2: Expecting property name",
     ),
-    (text('{"user": 1, "item": 2}\n{', "log.jsonl"), r"1 of 2 lines are no JSON \(first: line 2: Expecting"),
+    (text('{"user": 1, "item": 2}\n{', "log.jsonl"), r"1 of 2 lines are not JSON \(first: line 2: Expecting"),
     (text('[{"user": "a]', "log.json"), "cannot read .*JSONDecodeError: Unterminated"),
     (text('[{"user": 1, "item": 2}, 3]', "log.json"), "1 of 2 entries are not records"),
     (text('{"ann": [1], "bob": [1], "ann": [2]}', "log.json"), r"an object repeats 'ann'\)"),

@@ -419,7 +419,7 @@ def test_corrected_metrics_run_through_every_estimator(method):
     if method in ("rank", "cls"):  # tables that are not fitted: the errors of the estimator are the same
         assert frame.loc["snips-global", "std_error"] == pytest.approx(weighted.standard_error, rel=1e-9)
     assert (
-        "plug-in: no claim (the correction for sampling is not unbiased)"
+        "plug-in: no guarantee (the correction for sampling is not unbiased)"
         in frame.loc["snips-global", "claim"]
     )
 

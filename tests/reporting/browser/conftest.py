@@ -58,12 +58,12 @@ def visit(chromium: Any) -> Iterator[Callable[..., Visit]]:
         page = context.new_page()
         page.emulate_media(media=media)
         seen = Visit(page)
-        own = path.resolve().as_uri()
-        page.on("request", lambda one: seen.requests.append(one.url) if one.url != own else None)
+        uri = path.resolve().as_uri()
+        page.on("request", lambda one: seen.requests.append(one.url) if one.url != uri else None)
         page.on("requestfailed", lambda one: seen.refused.append(f"{one.failure} {one.url}"))
         page.on("console", lambda one: seen.console.append(one.text))
         page.on("pageerror", lambda one: seen.console.append(str(one)))
-        page.goto(own)
+        page.goto(uri)
         return seen
 
     yield opened

@@ -25,11 +25,11 @@ def test_a_click_sorts_by_the_number_and_says_so_and_a_second_click_turns_it_rou
     names = seen.rows()
     button = heads(seen).nth(1).locator("button")
     button.click()
-    found = numbers(seen.rows(column=1))
-    assert found == sorted(found, reverse=True)
+    audit = numbers(seen.rows(column=1))
+    assert audit == sorted(audit, reverse=True)
     assert heads(seen).nth(1).get_attribute("aria-sort") == "descending"
     button.press("Enter")  # with the keyboard
-    assert numbers(seen.rows(column=1)) == sorted(found)
+    assert numbers(seen.rows(column=1)) == sorted(audit)
     assert heads(seen).nth(1).get_attribute("aria-sort") == "ascending"
     heads(seen).first.locator("button").click()
     assert seen.rows() == sorted(names, key=str.lower)
@@ -66,9 +66,9 @@ def test_one_metric_can_be_chosen(report, visit):
     of_auc = seen.page.locator('[data-g="ndcg@10"]')
     assert of_auc.count() > 0
     seen.page.locator("#metric").select_option("recall@10")
-    assert not any(one.is_visible() for one in of_auc.all())
+    assert not any(element.is_visible() for element in of_auc.all())
     seen.page.locator("#metric").select_option("")
-    assert all(one.is_visible() for one in of_auc.all())
+    assert all(element.is_visible() for element in of_auc.all())
 
 
 def test_the_theme_follows_the_system_until_one_is_chosen(report, visit):
@@ -136,13 +136,13 @@ def test_axe_finds_no_serious_fault_of_accessibility(report, visit, axe, options
     seen = visit(report, **options)
     seen.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     # The policy of the page refuses further scripts; the debugger may evaluate one.
-    found = seen.page.evaluate(f"{axe}; axe.run()")
-    assert len(found["passes"]) > 20
+    evaluation = seen.page.evaluate(f"{axe}; axe.run()")
+    assert len(evaluation["passes"]) > 20
     faults = {
-        (one["id"], one["impact"], node["html"][:120])
-        for one in found["violations"]
-        if one["impact"] not in FINE
-        for node in one["nodes"]
+        (element["id"], element["impact"], node["html"][:120])
+        for element in evaluation["violations"]
+        if element["impact"] not in FINE
+        for node in element["nodes"]
     }
     assert not faults
 
@@ -151,7 +151,7 @@ def test_a_screen_reader_hears_the_verdict_before_the_tables_and_no_level_of_hea
     report, visit
 ):
     seen = visit(report)
-    levels = [int(one.evaluate("e => e.tagName[1]")) for one in seen.page.locator("h1,h2,h3").all()]
+    levels = [int(element.evaluate("e => e.tagName[1]")) for element in seen.page.locator("h1,h2,h3").all()]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
@@ -166,9 +166,9 @@ def test_a_screen_reader_hears_the_verdict_before_the_tables_and_no_level_of_hea
     for words in ("columnheader", "rowheader", 'button "'):
         assert words in tree
         assert words in visit(report, width=400).page.locator("main").aria_snapshot()
-    assert all(one.get_attribute("aria-label") for one in seen.page.locator('svg[role="img"]').all())
+    assert all(element.get_attribute("aria-label") for element in seen.page.locator('svg[role="img"]').all())
     named = seen.page.locator("main .scroll").all()
-    assert all(one.get_attribute("aria-label") for one in named)
+    assert all(element.get_attribute("aria-label") for element in named)
 
 
 def test_other_results_have_pages_of_the_same_kind(evaluation, visit, axe, tmp_path):
@@ -186,4 +186,4 @@ def test_other_results_have_pages_of_the_same_kind(evaluation, visit, axe, tmp_p
         assert heads(seen).nth(1).get_attribute("aria-sort") == "descending"
         seen.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         found = seen.page.evaluate(f"{axe}; axe.run()")
-        assert [one["id"] for one in found["violations"] if one["impact"] not in FINE] == []
+        assert [element["id"] for element in found["violations"] if element["impact"] not in FINE] == []
