@@ -64,11 +64,15 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 def missing(error: BaseException | None) -> str | None:
     """Return why a test cannot run, where an optional library that is not installed is the reason."""
     for cause in causes(error):
-        if isinstance(cause, InputError) and (
-            match := re.search(r"pip install '?(ipseval\[\w+\])", str(cause))
-        ):
-            return f"{match[1]} is not installed"
-        name = named(cause) if isinstance(cause, ImportError) else ""
+        name = ""
+        if isinstance(cause, InputError):
+            extra = re.search(r"pip install '?(ipseval\[\w+\])", str(cause))
+            if extra:
+                return f"{extra[1]} is not installed"
+            package = re.search(r"pip install (\w+)", str(cause))
+            name = package[1] if package else ""
+        elif isinstance(cause, ImportError):
+            name = named(cause)
         if name in OPTIONAL and importlib.util.find_spec(name) is None:
             return f"{name} is not installed"
     return None

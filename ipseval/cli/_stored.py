@@ -158,7 +158,7 @@ def _run_compare(options: argparse.Namespace) -> int:
             old = Evaluation.load(options.old)
         try:
             if has_rules:
-                rules = {"rules": options.rules, "at_least": parse_limits(options.at_least)}
+                rules = {"rules": options.rules, "limits": parse_limits(options.at_least)}
                 result = _gate_by_rules(new, old, candidate, {**arguments, **rules})
             else:
                 result = gate(new, old, candidate=candidate, **arguments)

@@ -38,7 +38,7 @@ def assert_not_worse(
     *,
     update: bool = False,
     rules: Rules | None = None,
-    at_least: Mapping[str, float] | None = None,
+    limits: Mapping[str, float] | None = None,
     **options: Any,
 ) -> None:
     """Raise an `AssertionError` unless the gate passes an evaluation compared with a stored one.
@@ -53,7 +53,7 @@ def assert_not_worse(
         Write the baseline instead of comparing with it.
     rules : path or {metric: {option: value}}, optional
         Rules of several metrics, as in `gate_metrics`.
-    at_least : {metric: value}, optional
+    limits : {metric: value}, optional
         Absolute limits, as in `gate_metrics`.
     **options
         Options of `gate`. They are checked with `update` as well.
@@ -84,10 +84,10 @@ def assert_not_worse(
     if stored_evaluation is None:
         return
     decision: Gate | MetricGates
-    if rules is None and at_least is None:
+    if rules is None and limits is None:
         decision = gate(evaluation, stored_evaluation, **options)
     else:
-        decision = gate_metrics(evaluation, stored_evaluation, rules=rules, at_least=at_least, **options)
+        decision = gate_metrics(evaluation, stored_evaluation, rules=rules, limits=limits, **options)
     conclusion = f"{decision.verdict}, compared with {baseline}"
     if not decision.has_passed:
         advice = FAILURE_ADVICE[decision.exit_code]

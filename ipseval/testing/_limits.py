@@ -23,7 +23,7 @@ class Limit:
         "reached": the estimate is not below the limit. "below": its upper bound is below the limit. "cannot
         tell": the estimate is below the limit and its upper bound is not, or the estimate is unreliable.
     candidate, metric, estimator : str
-    value, at_least : float
+    value, threshold : float
         The estimate and the limit.
     high : float
         Upper bound of the estimate, by Gaffke, with error probability `level`.
@@ -40,7 +40,7 @@ class Limit:
     metric: str
     estimator: str
     value: float
-    at_least: float
+    threshold: float
     high: float
     level: float
     n_users: int
@@ -49,15 +49,15 @@ class Limit:
 
     @classmethod
     def decide(
-        cls, estimate: Estimate, candidate: str, at_least: float, *, level: float, strict: bool
+        cls, estimate: Estimate, candidate: str, threshold: float, *, level: float, strict: bool
     ) -> Limit:
         """Return the decision on an estimate that is defined."""
         difference = Difference.from_zero(estimate)
         _, high = difference.bounds(level)
         outcome: LimitOutcome = "cannot tell"
-        if not estimate.flag and estimate.value >= at_least:
+        if not estimate.flag and estimate.value >= threshold:
             outcome = "reached"
-        elif not estimate.flag and high < at_least:
+        elif not estimate.flag and high < threshold:
             outcome = "below"
         return cls(
             outcome=outcome,
@@ -65,7 +65,7 @@ class Limit:
             metric=estimate.metric,
             estimator=estimate.estimator,
             value=estimate.value,
-            at_least=at_least,
+            threshold=threshold,
             high=high,
             level=level,
             n_users=difference.n_users,
@@ -90,12 +90,12 @@ class Limit:
         """Decision in one line."""
         criterion = f"by {self.metric} ({self.estimator})"
         if self.outcome == "reached":
-            return f"at least {self.at_least:g} {criterion}"
+            return f"at least {self.threshold:g} {criterion}"
         if self.outcome == "below":
-            return f"BELOW the limit of {self.at_least:g} {criterion}"
+            return f"BELOW the limit of {self.threshold:g} {criterion}"
         reason = self.reason
         if not reason:
-            reason = f"{self.format_value()} is below the limit of {self.at_least:g}, but not significantly"
+            reason = f"{self.format_value()} is below the limit of {self.threshold:g}, but not significantly"
         return f"cannot tell {criterion}: {reason}"
 
     def format_value(self) -> str:

@@ -117,7 +117,7 @@ class MetricGates(Result):
                     "model": limit.candidate,
                     "metric": limit.metric,
                     "estimator": limit.estimator,
-                    "requirement": f"at least {limit.at_least:g}",
+                    "requirement": f"at least {limit.threshold:g}",
                     "old": float("nan"),
                     "new": limit.value,
                     "difference": float("nan"),
@@ -156,7 +156,7 @@ def _build_limit_row(limit: Limit) -> tuple[Cell, ...]:
     """Return the cells of an absolute limit under `HEADER`."""
     return (
         Cell(f"{limit.metric} ({limit.estimator})"),
-        Cell(f"at least {limit.at_least:g}"),
+        Cell(f"at least {limit.threshold:g}"),
         Cell(""),
         Cell(limit.format_value()),
         Cell(f"{limit.format_bound()}"),
@@ -170,7 +170,7 @@ def gate_metrics(
     old: Evaluation | None = None,
     *,
     rules: Rules | None = None,
-    at_least: Mapping[str, float] | None = None,
+    limits: Mapping[str, float] | None = None,
     candidate: str | None = None,
     incumbent: str | None = None,
     metric: str | None = None,
@@ -194,7 +194,7 @@ def gate_metrics(
         The candidate is compared with the incumbent unless at_least is the only requirement. A path is a
         TOML file with these tables in the table `gate`, or in `tool.ipseval.gate` of a pyproject.toml.
         Default: one comparison by `metric`, `estimator` and `margin` where `old` or `incumbent` is passed.
-    at_least : {metric: value}, optional
+    limits : {metric: value}, optional
         Further absolute limits.
     candidate, incumbent : str, optional
         Names of the recommenders, as in `gate`.
@@ -237,12 +237,12 @@ def gate_metrics(
     default_rules: dict[str | None, Rule] = {}
     if rules is None and (old is not None or incumbent is not None):
         default_rules[metric] = Rule(margin=margin, estimator=estimator)
-    compared_rules, limited_rules = _split_rules(_parse_rules(rules), at_least)
+    compared_rules, limited_rules = _split_rules(_parse_rules(rules), limits)
     compared_rules |= default_rules
 
     n_decisions = len(compared_rules) + len(limited_rules)
     if not n_decisions:
-        raise InputError("there is no rule. Pass rules=, at_least= or the incumbent.")
+        raise InputError("there is no rule. Pass rules=, limits= or the incumbent.")
     side = (1 - confidence_level) / n_decisions
 
     gates = {}
@@ -262,11 +262,11 @@ def gate_metrics(
         )
         gates[decision.metric] = decision
         candidate = decision.candidate
-    limits = {}
+    decided_limits = {}
     for limited_metric, rule in limited_rules.items():
         limit = _decide_limit(new, candidate, limited_metric, rule, level=side / weeks, strict=strict)
-        limits[limit.metric] = limit
-    return MetricGates(gates=gates, limits=limits, confidence_level=confidence_level, weeks=weeks)
+        decided_limits[limit.metric] = limit
+    return MetricGates(gates=gates, limits=decided_limits, confidence_level=confidence_level, weeks=weeks)
 
 
 def _parse_rules(rules: Rules | None) -> dict[str, Rule]:
@@ -279,7 +279,7 @@ def _parse_rules(rules: Rules | None) -> dict[str, Rule]:
 
 
 def _split_rules(
-    rules: Mapping[str, Rule], at_least: Mapping[str, float] | None
+    rules: Mapping[str, Rule], limits: Mapping[str, float] | None
 ) -> tuple[dict[str | None, Rule], dict[str, Rule]]:
     """Return the rules that compare with the incumbent and those with an absolute limit, by metric."""
     compared_rules: dict[str | None, Rule] = {}
@@ -287,9 +287,9 @@ def _split_rules(
     for metric, rule in rules.items():
         if rule.compares:
             compared_rules[metric] = rule
-        if rule.at_least is not None:
+        if rule.threshold is not None:
             limited_rules[metric] = rule
-    for metric, rule in parse_limits(at_least or {}).items():
+    for metric, rule in parse_limits(limits or {}).items():
         limited_rules[metric] = rule
     return compared_rules, limited_rules
 

@@ -24,7 +24,7 @@ class Rule:
 
     Attributes
     ----------
-    at_least : float or None
+    threshold : float or None
         Value that the candidate must reach; None: there is no absolute limit.
     margin : float or None
         Tolerated loss, as in `gate`.
@@ -34,7 +34,7 @@ class Rule:
         Whether the candidate is compared with the incumbent.
     """
 
-    at_least: float | None = None
+    threshold: float | None = None
     margin: float | None = None
     estimator: str | None = None
     compares: bool = True
@@ -42,7 +42,7 @@ class Rule:
     @property
     def limit(self) -> float:
         """The absolute limit; -inf where there is none."""
-        return -math.inf if self.at_least is None else self.at_least
+        return -math.inf if self.threshold is None else self.threshold
 
 
 def read_rules(path: str | Path) -> dict[str, Rule]:
@@ -93,12 +93,12 @@ def parse_rules(table: Mapping[str, object]) -> dict[str, Rule]:
     return rules
 
 
-def parse_limits(at_least: Mapping[str, float]) -> dict[str, Rule]:
+def parse_limits(limits: Mapping[str, float]) -> dict[str, Rule]:
     """Return a rule with an absolute limit alone for each metric."""
     rules = {}
-    for metric, value in at_least.items():
-        limit = check_real(f"at_least of {metric}", value)
-        rules[metric] = Rule(at_least=limit, compares=False)
+    for metric, value in limits.items():
+        threshold = check_real(f"limit of {metric}", value)
+        rules[metric] = Rule(threshold=threshold, compares=False)
     return rules
 
 
@@ -111,17 +111,17 @@ def _parse_rule(metric: str, options: Mapping[str, object]) -> Rule:
             raise UnknownNameError(f"option of the rule of {metric}:", name, RULE_OPTIONS)
         values[option] = value
 
-    at_least = None
+    threshold = None
     if "at_least" in values:
-        at_least = check_real(f"at_least of {metric}", values["at_least"])
+        threshold = check_real(f"at_least of {metric}", values["at_least"])
     margin = None
     if "margin" in values:
         margin = check_real(f"margin of {metric}", values["margin"], low=0.0, low_open=False)
     estimator = values.get("estimator")
     check_type(f"estimator of {metric}", estimator, (str, type(None)))
     return Rule(
-        at_least=at_least,
+        threshold=threshold,
         margin=margin,
         estimator=estimator if isinstance(estimator, str) else None,
-        compares=at_least is None or margin is not None,
+        compares=threshold is None or margin is not None,
     )

@@ -89,7 +89,10 @@ def test_tables_are_written_as_their_suffix_says(folder, monkeypatch):
     with pytest.raises(InputError, match=r"a table must end in \.csv, \.tsv, \.parquet; got 't\.xls'"):
         write_table(frame, "t.xls")
     monkeypatch.setattr(pd.DataFrame, "to_parquet", without_pyarrow)
-    with pytest.raises(InputError, match=r"^t\.parquet is Parquet; pip install 'ipseval\[parquet\]'\.$"):
+    with pytest.raises(
+        InputError,
+        match=r"^t\.parquet is Parquet, which needs pyarrow\. Install it by pip install pyarrow\.$",
+    ):
         write_table(frame, "t.parquet")
 
 

@@ -133,7 +133,7 @@ def test_what_cannot_be_read_is_named(tmp_path):
 
 def test_without_duckdb_the_error_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(InputError, match=r"need DuckDB; pip install 'ipseval\[duckdb\]'\.$"):
+    with pytest.raises(InputError, match=r"need DuckDB\. Install it by pip install duckdb\.$"):
         evaluate_duckdb({"m": "lists"}, "train", "test")
 
 

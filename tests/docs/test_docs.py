@@ -8,6 +8,7 @@ import inspect
 import re
 import shlex
 import shutil
+import tomllib
 import types
 from pathlib import Path
 
@@ -195,7 +196,7 @@ def test_the_gate_in_three_lines_of_shell_passes_and_stops_a_worse_recommender(g
     assert len(lines) == 3
     for line in lines:
         assert main(shlex.split(line)[1:]) == 0, line
-    last = "not shown to be worse by recall@10 (aoa): every user has the same value"
+    last = "identical by recall@10 (aoa): every rank is the same; a loss below 0.052 could not have been seen"
     assert capsys.readouterr().out.splitlines()[-1] == last
     shutil.copy("bad.npz", "new.npz")
     assert main(shlex.split(lines[2])[1:]) == 1
@@ -205,9 +206,14 @@ def test_the_gate_in_three_lines_of_shell_passes_and_stops_a_worse_recommender(g
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_gate_in_three_lines_of_github_is_a_step_that_stops(gated):
-    (block,) = page_on_gates("yaml")
+    block, action = page_on_gates("yaml")
     steps = [line.removeprefix("- run: ") for line in block.splitlines()]
-    assert steps[0] == "pip install ipseval"
+    source = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
+    assert steps[0] == f'pip install "ipseval @ git+{source}"'
+    assert action.startswith(f"- uses: {source.removeprefix('https://github.com/')}@main\n")
+    arguments = dict(line.strip().split(": ", 1) for line in action.splitlines()[2:])
+    assert main(["evaluate", *shlex.split(arguments["evaluate"]), "--out", "new.npz"]) == 0
+    assert main(["compare", "new.npz", arguments["accepted"], *shlex.split(arguments["compare"])]) == 0
     assert [main(shlex.split(step)[1:]) for step in steps[1:]] == [0, 0]
     shutil.copy("bad.npz", "new.npz")
     assert main(shlex.split(steps[2])[1:]) == 1
@@ -230,6 +236,19 @@ def test_the_gate_in_three_lines_of_pytest_passes_and_fails(gated, tmp_path):
 
 def comparing(checks: BaselineChecks) -> BaselineChecks:
     return BaselineChecks(checks.folder, checks.default_name, update=False)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_rules_of_the_page_on_gates_decide(gated, capsys):
+    (table,) = page_on_gates("toml")
+    Path("gate.toml").write_text(table, encoding="utf-8")
+    evaluation = ipseval.evaluate(
+        {"als": gated["model"]}, gated["split"], metrics=["recall@10", "mean_dcg@10", "rr"]
+    )
+    for name in ("accepted.npz", "new.npz"):
+        evaluation.save(name, ranks=False)
+    assert main(["compare", "new.npz", "accepted.npz", "--rules", "gate.toml"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "4 of 4 requirements met"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

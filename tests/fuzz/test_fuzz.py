@@ -31,6 +31,7 @@ def share(found: list) -> list:
         "Evaluation.to_html",
         "gate",
         "history",
+        "gate_metrics",
         "preflight",
         "assert_not_worse",
         "beyond_accuracy",

@@ -26,7 +26,7 @@ def test_few_seasons_hold_what_the_table_says(n_users, seasons):
     assert shares(rows["shuffled"])["worse"] == 100
     assert shares(rows["leaked"])["not worse"] + shares(rows["leaked"])["better"] == 0
     assert shares(rows["random"])["better"] + shares(rows["random"])["not worse"] == 0
-    if n_users == 25:  # too few to exclude that a user in 25 loses all
+    if n_users == 25:  # too few to exclude a loss that no user shows
         assert shares(rows["rare"])["better"] + shares(rows["rare"])["not worse"] == 0
 
 

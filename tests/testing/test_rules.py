@@ -25,7 +25,7 @@ WORSE = evaluate_two_metrics(values(0.3, seed=1), values(0.4, seed=2))
 
 
 @pytest.mark.parametrize(
-    ("value", "at_least", "outcome", "code"),
+    ("value", "threshold", "outcome", "code"),
     [
         (0.5, 0.5, "reached", 0),
         (0.5, 0.4, "reached", 0),
@@ -35,25 +35,25 @@ WORSE = evaluate_two_metrics(values(0.3, seed=1), values(0.4, seed=2))
         (0.0, 0.015, "cannot tell", 4),
     ],
 )
-def test_a_limit_is_reached_or_excluded_or_neither(value, at_least, outcome, code):
-    decision = gate_metrics(make_evaluation({"als": values(value)}), at_least={"recall@5": at_least})
+def test_a_limit_is_reached_or_excluded_or_neither(value, threshold, outcome, code):
+    decision = gate_metrics(make_evaluation({"als": values(value)}), limits={"recall@5": threshold})
     limit = decision.limits["recall@5"]
     assert (limit.outcome, limit.value, decision.exit_code) == (outcome, value, code)
     assert limit.level == pytest.approx(0.05 / 26)
     lenient = gate_metrics(
-        make_evaluation({"als": values(value)}), at_least={"recall@5": at_least}, strict=False
+        make_evaluation({"als": values(value)}), limits={"recall@5": threshold}, strict=False
     )
     assert lenient.exit_code == {4: 0}.get(code, code)
 
 
 def test_an_estimate_that_is_always_zero_has_the_bound_of_an_unobserved_share_of_users():
-    decision = gate_metrics(make_evaluation({"als": values(0.0)}), at_least={"recall@5": 0.1}, weeks=1)
+    decision = gate_metrics(make_evaluation({"als": values(0.0)}), limits={"recall@5": 0.1}, weeks=1)
     assert decision.limits["recall@5"].high == pytest.approx(1 - 0.05 ** (1 / 400))
 
 
 def test_an_unreliable_estimate_reaches_no_limit():
     unreliable = make_evaluation({"als": make_estimate(values(0.5), "effective sample size 12")})
-    decision = gate_metrics(unreliable, at_least={"recall@5": 0.1})
+    decision = gate_metrics(unreliable, limits={"recall@5": 0.1})
     assert (
         decision.verdict == "0 of 1 requirement met; cannot tell by recall@5 (aoa): effective sample size 12"
     )
@@ -87,7 +87,7 @@ def test_the_most_serious_decision_gives_the_exit_code():
     both = gate_metrics(equal, OLD, rules={"recall@5": {"margin": 0}, "rr": {"at_least": 0.41}})
     assert [decision.exit_code for decision in both.decisions] == [5, 4]
     assert both.exit_code == 5
-    assert gate_metrics(equal, OLD, at_least={"rr": 0.3}).has_passed
+    assert gate_metrics(equal, OLD, limits={"rr": 0.3}).has_passed
 
 
 REPORT = """\
@@ -147,22 +147,22 @@ def test_a_file_of_rules_that_cannot_be_used_is_named(text, words, tmp_path):
 
 
 def test_a_gate_without_rules_or_with_two_sources_of_them_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"there is no rule\. Pass rules=, at_least= or the incumbent\."):
+    with pytest.raises(InputError, match=r"there is no rule\. Pass rules=, limits= or the incumbent\."):
         gate_metrics(OLD)
     with pytest.raises(InputError, match="margin is an option of each rule where rules are passed"):
         gate_metrics(WORSE, OLD, rules={"rr": {}}, margin=0.1)
     with pytest.raises(UnknownNameError, match="unknown candidate: 'nobody'"):
-        gate_metrics(OLD, at_least={"rr": 0.1}, candidate="nobody")
+        gate_metrics(OLD, limits={"rr": 0.1}, candidate="nobody")
     two = make_evaluation({"v1": values(0.5), "v2": values(0.5)})
     with pytest.raises(InputError, match=r"The new result has v1, v2\. Name the recommender by candidate="):
-        gate_metrics(two, at_least={"recall@5": 0.1})
+        gate_metrics(two, limits={"recall@5": 0.1})
     with pytest.raises(InputError, match="does not exist"):
         gate_metrics(WORSE, OLD, rules=tmp_path / "nothing.toml")
 
 
 def test_assert_not_worse_takes_rules_and_limits(tmp_path):
     OLD.save(tmp_path / "old.npz")
-    assert_not_worse(OLD, tmp_path / "old.npz", at_least={"rr": 0.3})
+    assert_not_worse(OLD, tmp_path / "old.npz", limits={"rr": 0.3})
     with pytest.raises(AssertionError) as raised:
         assert_not_worse(WORSE, tmp_path / "old.npz", rules={"recall@5": {}, "rr": {"at_least": 0.1}})
     assert str(raised.value).splitlines() == [
