@@ -346,7 +346,9 @@ def enumerated() -> Iterator[tuple[str, str, str, float]]:
         *(np.repeat([0, 1], 3), LOGGED.ravel(), np.arange(2), np.arange(4), np.zeros(6, bool)),
         position=np.tile([1, 2, 3], 2),
     )
-    shown = ImpressionPropensity(log=log, examination=curve).fit(log).for_pairs(log.user, log.item).reshape(2, 3)
+    shown = (
+        ImpressionPropensity(log=log, examination=curve).fit(log).for_pairs(log.user, log.item).reshape(2, 3)
+    )
     outcomes = np.array([*product((0, 1), repeat=6)]).reshape(-1, 2, 3)
     for model, trust in (("positions", 0.0), ("trust", TRUST)):
 
