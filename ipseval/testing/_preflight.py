@@ -42,7 +42,7 @@ class Preflight(Result):
     ----------
     gates : dict
         "shuffled", "truncated", "popularity" -> Gate.
-    untried : str
+    skip_reason : str
         Candidate that was not tried, and the reason; "" where all were.
     """
 
