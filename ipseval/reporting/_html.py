@@ -1,4 +1,4 @@
-"""Render reports as HTML by the templates beside this file: one self-contained page, or parts for a notebook."""
+"""Render reports as HTML by the templates of this package: one self-contained page, or parts for a notebook."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _is_of_kind(part: object, class_name: str) -> bool:
 
 @cache
 def _read_compact(file_name: str) -> str:
-    """Return a file beside the templates without comments, indentation and empty lines."""
+    """Return a file from the folder of templates without comments, indentation and empty lines."""
     path = resources.files("ipseval.reporting") / "templates" / file_name
     lines = []
     for line in path.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""What the templates of HTML need beside the content of a report: sections, columns, bars and pictures."""
+"""View models for the templates of HTML: sections, columns, bars and pictures of a report."""
 
 from __future__ import annotations
 
