@@ -39,7 +39,7 @@ OPENING = """# Gallery
 
 Every picture of an evaluation, drawn from MovieLens 100K: ratings of 4 and 5, a random split, γ = 0.
 Each is one call. `ax.figure.savefig("picture.svg")` writes it.
-The [page](../reports/movielens.html) of the same evaluation shows the same without matplotlib.
+The [page](../reports/movielens.html) of the same evaluation contains the tables, and its curves over γ.
 
 Other pages: [Coat](../reports/coat.html), and [two versions of a
 recommender](../reports/two-versions.html) from simulated impressions.

@@ -60,11 +60,13 @@ def _run_demo(options: argparse.Namespace) -> int:
 def _choose_picture_path(option: str | None) -> str:
     """Return the file of the plot: the default only where matplotlib is installed; "" for no plot."""
     can_draw = find_spec("matplotlib") is not None
-    if option is None:
-        return DEFAULT_PICTURE if can_draw else ""
-    if option and not option.endswith(".svg"):
+    if option is None and can_draw:
+        return DEFAULT_PICTURE
+    if not option:
+        return ""
+    if not option.endswith(".svg"):
         raise InputError(f"--picture must end in .svg, which any browser shows; got {option!r}.")
-    if option and not can_draw:
+    if not can_draw:
         raise InputError("--picture needs matplotlib; pip install 'ipseval[plot]'.")
     return option
 

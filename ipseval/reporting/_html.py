@@ -1,4 +1,4 @@
-"""Render reports as HTML by the templates beside this file: one self-contained page, or parts for a notebook."""
+"""Render reports as HTML by the templates of this package: one self-contained page, or parts for a notebook."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from ipseval.reporting._views import build_page, build_parts, build_terms
+from ipseval.reporting._views import (
+    build_parts,
+    can_draw,
+    list_metrics,
+    sort_remarks,
+    split_code_spans,
+    split_sections,
+)
 from ipseval.reporting.markup import escape_controls
-from ipseval.reporting.tables import Tables
+from ipseval.reporting.tables import Heading, Picture, Tables
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,8 +32,17 @@ def to_html(tables: Tables) -> str:
     template = _load_environment().get_template("page.html.jinja")
     style = _read_compact("page.css")
     script = _read_compact("page.js")
+    parts = (*tables.parts, *tables.appendix)
+    views = build_parts(parts, page=True)
+    has_pictures = any(isinstance(part, Picture) for part in parts)
     return template.render(
-        page=build_page(tables),
+        tables=tables,
+        verdict=sort_remarks(tables.verdict),
+        links=[part for part in parts if isinstance(part, Heading) and part.level == 2],
+        metrics=list_metrics(parts),
+        sections=split_sections(views[: len(tables.parts)]),
+        appendix=split_sections(views[len(tables.parts) :]),
+        lacks_pictures=has_pictures and not can_draw(),
         style=style,
         script=script,
         style_hash=_compute_policy_hash(style),
@@ -38,7 +54,7 @@ def to_html_tables(tables: Tables) -> str:
     """Return verdict, tables, notes and legend without a page around them, for a notebook."""
     macros = _load_environment().get_template("parts.html.jinja").module
     parts = build_parts(tables.parts, page=False)
-    return str(macros.write_notebook(build_terms(tables.verdict), parts, tables.legend))  # type: ignore[attr-defined]
+    return str(macros.write_notebook(tables, parts))  # type: ignore[attr-defined]
 
 
 @cache
@@ -54,6 +70,7 @@ def _load_environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.tests["of_kind"] = _is_of_kind
+    environment.filters["code_spans"] = split_code_spans
     return environment
 
 
@@ -71,7 +88,7 @@ def _is_of_kind(part: object, class_name: str) -> bool:
 
 @cache
 def _read_compact(file_name: str) -> str:
-    """Return a file beside the templates without comments, indentation and empty lines."""
+    """Return a file from the folder of templates without comments, indentation and empty lines."""
     path = resources.files("ipseval.reporting") / "templates" / file_name
     lines = []
     for line in path.read_text(encoding="utf-8").splitlines():

@@ -235,7 +235,9 @@ def _choose_class(colour: str) -> str | None:
     if not is_grey:
         return None
     is_light = int(colour[1:3], base=16) > 0xC0
-    return "rule" if is_light else "soft"
+    if is_light:
+        return "rule"
+    return "soft"
 
 
 def _shorten_path(path: str) -> str:
