@@ -46,7 +46,7 @@ THIRD_PARTY = {
     "data.random_exposure": {"scipy"},
     "data.interactions": {"scipy"},
     "data.reading": {"narwhals"},
-    "data.reading._source": {"pyarrow"},
+    "data.reading._parquet_source": {"pyarrow"},
     "reporting": {"pandas"},
     "reporting._html": {"jinja2"},
     "reporting.plots": {"matplotlib"},

@@ -106,6 +106,9 @@ class SampledScores:
         Share of the other users' rows in which a user's training items have a higher mean percentile.
     spread : float
         Standard deviation of that mean percentile between rows, averaged over users.
+    dependence : float
+        Variance of that mean percentile between rows, relative to the variance if the items of a user varied
+        independently. Above 1 where a recommender ranks items alike that occur together in the log.
     advantage, test_advantage : (m,) arrays
         Mean percentile of a user's training items, and of the test items, in the user's own row minus the
         mean percentile in the rows of the other users. Popularity alone is not an advantage.
@@ -121,6 +124,7 @@ class SampledScores:
     percentile_error: float
     share_higher: FloatArray
     spread: float
+    dependence: float
     advantage: FloatArray
     test_advantage: FloatArray
     test_share_higher: FloatArray
@@ -148,6 +152,7 @@ def sample_scores(model: object, reader: RowReader) -> SampledScores | None:
         percentile_error=_compute_error_of_mean(percentiles, training, rows),
         share_higher=share_higher,
         spread=spread,
+        dependence=_compute_dependence(percentiles, training),
         advantage=advantage,
         test_advantage=test_advantage,
         test_share_higher=test_share_higher,
@@ -170,6 +175,16 @@ def _compare_rows(
     advantage = percentile - (means.sum(axis=0) - percentile) / n_other_rows
     share_higher = (means > percentile + 1e-9).sum(axis=0) / n_other_rows
     return percentile, advantage, share_higher, float(means.std(axis=0).mean())
+
+
+def _compute_dependence(percentiles: FloatArray, membership: scipy.sparse.csr_matrix) -> float:
+    """Return the variance of users' mean percentiles between rows, relative to that of independent items."""
+    means = np.asarray(membership @ percentiles.T)
+    variance = float(means.var(axis=1).sum())
+    independent_variance = float((membership.power(2) @ percentiles.var(axis=0)).sum())
+    if independent_variance == 0:
+        return 1.0
+    return variance / independent_variance
 
 
 def read_scores(model: object, reader: RowReader) -> FloatArray | None:

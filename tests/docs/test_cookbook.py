@@ -62,8 +62,12 @@ def test_every_situation_runs(title, files, monkeypatch, capsys):
         assert names["evaluation"].frame["estimate"].notna().any()
 
 
-def test_recipes_that_replace_a_function_show_their_output():
-    assert set(OUTPUTS) == {"I want to evaluate over time", "I want several results in one table"}
+def test_three_recipes_show_their_output():
+    assert set(OUTPUTS) == {
+        "I want to evaluate over time",
+        "I want several results in one table",
+        "My text file is not a plain table",
+    }
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -15,6 +15,8 @@ from benchmarks.sanity import BASELINES, MISTAKES, fit_scores, make_correct, mak
 from ipseval.errors import DataWarning
 from ipseval.evaluation._sanity_scores import RowReader, sample_scores
 from ipseval.evaluation.sanity import WORDS, SanityWarning, check_sanity, word_warning
+from ipseval.validation.simulation import World
+from reproductions import feedback_worlds
 
 N_USERS, N_ITEMS = 1000, 200
 
@@ -147,3 +149,22 @@ def test_a_small_log_is_not_read():
     )
     scores = np.zeros((2, 3))
     assert check_sanity({"m": ipseval.rank_positives(scores, small)}, {"m": scores}, small) == ()
+
+
+@pytest.mark.parametrize("gamma", [-1, 0, 0.5])
+@pytest.mark.parametrize("seed", range(2))
+def test_simulated_recommenders_that_were_not_fitted_to_the_log_are_silent(gamma, seed):
+    world = World(n_users=1000, n_items=300, mean_relevant=30, popularity_skew=0.7, gamma=gamma, rng=seed)
+    parts = world.split(rng=seed + 10)
+    models = world.example_models(parts, rng=seed + 20)
+    for name in ("taste", "noisy", "niche", "popular", "appeal"):
+        ranked = ipseval.rank_positives(models[name], parts)
+        assert check_sanity({name: ranked}, {name: models[name]}, parts) == (), name
+
+
+@pytest.mark.parametrize("number", [1, 4, 7])
+def test_a_recommender_of_categories_in_simulated_feedback_is_silent(number):
+    world = feedback_worlds.world_of(number, 3, feedback_worlds.TRAINING)
+    model = world.models["content"]
+    ranked = ipseval.rank_positives(model, world.split)
+    assert check_sanity({"content": ranked}, {"content": model}, world.split) == ()

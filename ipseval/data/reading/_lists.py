@@ -17,9 +17,11 @@ from ipseval.data._impression_checks import check_options
 from ipseval.data.reading._id_columns import find_places
 from ipseval.data.reading._log_builder import LogBuilder
 from ipseval.data.reading._open_source import open_source
+from ipseval.data.reading._order_checks import check_ranks, check_scores
+from ipseval.data.reading._role_checks import RoleProblem
 from ipseval.data.reading._source import ENCODING, ReadOptions, Source
 from ipseval.data.reading._text import LAYOUTS, LayoutName
-from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, match_columns
+from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, Evidence, match_columns
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.utils.checks import check_choice, check_type, format_count, format_examples, refuse_masked
 from ipseval.utils.counts import Count, counts_frame
@@ -54,7 +56,9 @@ class Lists:
         * An array (n_users, k) of item ids, best first, or a pair (ids, scores) of such arrays, which
           `recommend` of trained models returns; negative whole numbers are empty positions.
     user, item, rank, score : str, optional
-        Names of columns. Default: the usual names; if there are ranks and scores, the ranks are read.
+        Names of columns. Default: the usual names; if there are ranks and scores, the ranks are read. A column
+        that is not named here must fit its role: ranks are positions, and scores that count 1, 2, 3, … down
+        every list are an error, or a count in sources of fewer than 50 entries.
     seen : {"raise", "drop", "keep"}
         How to treat entries that are training items of their user, which are not candidates: raise an error
         (default); leave them out and move the other entries up; or let them keep their positions.
@@ -166,8 +170,11 @@ class Lists:
             if hasattr(source, method) and not hasattr(source, "columns"):
                 source = getattr(source, method)()
         opened_source = open_source(source, _list_options(self._get_column_names()), "the lists")
-        columns = self._match_columns(opened_source)
-        builder = LogBuilder.from_source(opened_source, ColumnMatch(columns, ()), row_noun="entries")
+        match = self._match_columns(opened_source)
+        columns = match.columns
+        builder = LogBuilder.from_source(opened_source, match, row_noun="entries")
+        builder.check_roles(opened_source)
+        builder.add_role_problem(_check_order(builder))
         builder.leave_out_missing(self.missing)
         no_ids = Ids(np.full(builder.keep.size, -1), np.zeros(0, dtype=np.int64))  # of a column with problems
         user = builder.ids.get("user", no_ids)
@@ -231,9 +238,10 @@ class Lists:
             "Pass {gaps=renumber} to use their order",
         )
 
-    def _match_columns(self, source: Source) -> dict[str, str]:
+    def _match_columns(self, source: Source) -> ColumnMatch:
         """Return the columns of user, item and rank or score; rank if there are both."""
         names = self._get_column_names()
+        named_roles = {role for role, name in names.items() if name is not None}
         if source.layout is not None and source.layout.trec == "run":
             # The columns of a run are query, Q0, document, rank, score and tag.
             names["user"] = names["user"] or source.columns[0]
@@ -260,7 +268,24 @@ class Lists:
         columns = dict(match.columns)
         if RANK in columns:
             columns.pop(SCORE, None)
-        return columns
+        evidence: dict[str, Evidence] = {}
+        if not source.has_fixed_roles:
+            for role in columns:
+                if role not in named_roles:
+                    evidence[role] = "name"
+        return ColumnMatch(columns, (), evidence)
+
+
+def _check_order(builder: LogBuilder) -> RoleProblem | None:
+    """Return the problem of ranks or scores that do not fit their role and that the caller has not named."""
+    if builder.audit.problems or "user" not in builder.ids:
+        return None
+    if RANK in builder.evidence:
+        return check_ranks(builder.values[RANK].values, builder.column_names[RANK])
+    if SCORE in builder.evidence:
+        scores = builder.values[SCORE].values
+        return check_scores(scores, builder.ids["user"].codes, builder.column_names[SCORE])
+    return None
 
 
 @public_function

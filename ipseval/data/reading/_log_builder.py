@@ -219,12 +219,16 @@ class LogBuilder:
             # In a sorted file, ids may repeat only in later rows.
             cells = _load_all_cells(source, candidates)
             role_problem = self._check_assignment(columns, cells, source)
+        self.add_role_problem(role_problem)
+
+    def add_role_problem(self, role_problem: RoleProblem | None) -> None:
+        """Add the problem of columns that do not fit their roles as an error or as a count, if there is one."""
         if role_problem is None:
             return
         if role_problem.is_error:
             self.audit.problems.append(role_problem.problem)
         else:
-            note = f"rows of which {role_problem.problem.description}"
+            note = f"{self.row_noun} of which {role_problem.problem.description}"
             self.audit.counts.append(Count(note, self.keep.size))
 
     def _check_assignment(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import narwhals as nw
 
@@ -15,6 +16,9 @@ from ipseval.errors import InputError
 from ipseval.utils.artefacts import reading
 from ipseval.utils.checks import format_examples
 from ipseval.utils.compute import available_cores
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
 
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
 
@@ -37,7 +41,7 @@ def open_parquet(path: Path) -> Source:
     with reading(path):
         table = dataset.dataset(path, format="parquet", partitioning="hive")
         lists = find_list_columns(nw.from_native(table.schema.empty_table()))
-        text_lists = find_text_list_columns(nw.from_native(table.head(N_CELLS)))
+        text_lists = _find_text_list_columns(table)
 
     def load_columns(columns: Sequence[str], _: Sequence[str]) -> Table:
         with reading(path):
@@ -52,3 +56,20 @@ def open_parquet(path: Path) -> Source:
         lists=(*lists, *text_lists),
         text_columns=tuple(text_lists),
     )
+
+
+def _find_text_list_columns(table: Dataset) -> list[str]:
+    """Return the columns that hold lists as text, for which only the first rows of text are read."""
+    empty_table = nw.from_native(table.schema.empty_table())
+    text_columns = [name for name, dtype in empty_table.collect_schema().items() if dtype == nw.String]
+    if not text_columns:
+        return []
+    first_rows = table.head(
+        N_CELLS,
+        columns=text_columns,
+        batch_size=N_CELLS,
+        batch_readahead=0,
+        fragment_readahead=0,
+        use_threads=False,
+    )
+    return find_text_list_columns(nw.from_native(first_rows))

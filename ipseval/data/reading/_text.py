@@ -231,9 +231,12 @@ def read_text(
     else:
         n_records = lines.content.count(b"\n")
     del content
+    id_names = [name for name in columns if name in set(id_columns)]
     frame = _parse_columns(
-        path=path, lines=lines, layout=layout, columns=columns, id_columns=id_columns, na_values=na_values
+        path=path, lines=lines, layout=layout, columns=columns, id_columns=id_names, na_values=na_values
     )
+    for name in id_names:
+        frame[name] = _to_categories(frame[name])
     n_rows = n_records - layout.header
     if len(frame) != n_rows:
         raise InputError(
@@ -265,7 +268,7 @@ def _parse_columns(
             header=0 if layout.header else None,
             names=list(layout.columns),
             usecols=list(columns),
-            dtype=dict.fromkeys(id_columns, "str"),
+            dtype=dict.fromkeys(id_columns, object),
             keep_default_na=False,
             na_values=na_values_of_column,
             quoting=csv.QUOTE_NONE if lines.quoting == "none" else csv.QUOTE_MINIMAL,
@@ -275,6 +278,12 @@ def _parse_columns(
             low_memory=False,
             engine="c",
         )
+
+
+def _to_categories(cells: pd.Series) -> pd.Categorical:
+    """Return cells of text as categories, because ids repeat; pandas would guess numbers while it parses."""
+    codes, labels = pd.factorize(cells)
+    return pd.Categorical.from_codes(codes, labels)
 
 
 def _use_unchanged(content: bytes, layout: Layout) -> Lines | None:

@@ -66,7 +66,10 @@ def describe_entries(
 
 def to_array(series: pd.Series) -> AnyArray:
     """Return a column as an array; missing entries stay missing."""
-    if not isinstance(series.dtype, np.dtype):
+    dtype = series.dtype
+    if isinstance(dtype, pd.ArrowDtype) and dtype.kind in "iuf" and not series.isna().any():
+        return series.to_numpy(dtype=dtype.numpy_dtype)  # type: ignore[attr-defined]  # missing in the stubs
+    if not isinstance(dtype, np.dtype):
         series = series.astype(object)
     return series.to_numpy()
 

@@ -243,9 +243,9 @@ def test_disturbed_impressions_are_read_exactly_or_refused(layout, disturbance, 
 @pytest.mark.parametrize("disturbance", [*HARMLESS, *HARMFUL])
 @pytest.mark.parametrize("layout", REFUSED)
 def test_a_layout_whose_columns_say_too_little_is_refused_disturbed_or_not(layout, disturbance, tmp_path):
-    disturb = (HARMLESS | HARMFUL)[disturbance]
     if (layout, disturbance) in UNSEEN:
-        return
+        pytest.skip("the content does not tell it from another log")
+    disturb = (HARMLESS | HARMFUL)[disturbance]
     with pytest.raises(ipseval.InputError):
         read_case(disturb(REFUSED[layout]), tmp_path)
 

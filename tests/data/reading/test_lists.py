@@ -315,3 +315,59 @@ def test_an_evaluation_of_lists_counts_users_without_one_and_short_lists():
     ]
     frame = evaluation.frame
     assert frame["estimate"].tolist() == [pytest.approx(1 / 3)]  # only b has its item, of three users
+
+
+def make_entries(order: str, values, *, n_users: int = 12, n_entries: int = 5) -> pd.DataFrame:
+    """Return lists of text ids; `values` are the ranks or scores of each list."""
+    users = [f"u{user}" for user in range(n_users) for _ in range(n_entries)]
+    items = [f"i{(user + place) % 9}" for user in range(n_users) for place in range(n_entries)]
+    return pd.DataFrame({"user": users, "item": items, order: list(values) * n_users})
+
+
+@pytest.mark.parametrize("name", ["score", "prediction", "est", "rating"])
+def test_ranks_below_the_name_of_scores_raise_an_error_unless_the_caller_names_the_column(name, tmp_path):
+    frame = make_entries(name, [1, 2, 3, 4, 5])
+    frame.to_csv(tmp_path / "lists.csv", index=False)
+    for read_again in (
+        lambda **names: Lists(frame, **names),
+        lambda **names: read_lists(tmp_path / "lists.csv", **names),
+    ):
+        with pytest.raises(InputError, match=f"rank='{name}'.*score='{name}'"):
+            rank_positives(read_again(), split_of(frame))
+        assert rank_positives(read_again(rank=name), split_of(frame)).n_above.tolist() == [0] * 12
+        assert rank_positives(read_again(score=name), split_of(frame)).n_above.tolist() == [4] * 12
+
+
+def split_of(frame: pd.DataFrame) -> Split:
+    """Return a split whose test positives are the first entries of the lists."""
+    first_entries = frame.drop_duplicates("user")[["user", "item"]]
+    return Split.from_frames(None, first_entries, items=sorted(set(frame["item"])))
+
+
+def test_few_entries_are_noted_and_scores_from_the_highest_are_read():
+    few_entries = Lists(make_entries("score", [1, 2, 3], n_users=3, n_entries=3))
+    assert few_entries.problems == ()
+    assert few_entries.data["what"].str.contains("as ranks are written").any()
+    for values in ([5, 4, 3, 2, 1], [1, 2, 3, 4, 6], [0.1, 0.2, 0.3, 0.4, 0.5]):
+        assert Lists(make_entries("score", values)).problems == ()
+    assert Lists({f"u{user}": {"x": 1, "y": 2, "z": 3} for user in range(30)}).problems == ()
+
+
+@pytest.mark.parametrize("values", [[0.9, 0.7, 0.6, 0.2, 0.1], [-1, -2, -3, -4, -5], [1, 2, 3.25, 4, 5]])
+@pytest.mark.parametrize("name", ["rank", "position"])
+def test_scores_below_the_name_of_ranks_raise_an_error_unless_the_caller_names_the_column(name, values):
+    frame = make_entries(name, values)
+    with pytest.raises(InputError, match=f"must hold ranks.*score='{name}'"):
+        rank_positives(Lists(frame), split_of(frame))
+    assert Lists(frame, score=name).problems == ()
+    assert Lists(frame, rank=name).problems == ()
+    assert Lists(make_entries(name, [1, 2.5, 2.5, 4, 5])).problems == ()
+
+
+@pytest.mark.parametrize("day", ["2024-05-{:02d}", "{:02d}/05/2024"])
+def test_dates_below_the_name_of_items_raise_an_error_in_lists(day):
+    frame = make_entries("rank", [1, 2, 3, 4, 5])
+    frame["item"] = [day.format(row % 28 + 1) for row in range(len(frame))]
+    with pytest.raises(InputError, match="'item' as item holds times"):
+        rank_positives(Lists(frame), SPLIT)
+    assert Lists(frame, item="item", user="user").problems == ()
