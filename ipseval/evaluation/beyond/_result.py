@@ -228,7 +228,7 @@ def beyond_accuracy(
         for selected in chosen:
             cutoff = selected.cutoff
             if cutoff not in data_by_cutoff:
-                top_lists = _select_lists(name, ranked, cutoff)
+                top_lists = select_lists(name, ranked, cutoff)
                 data_by_cutoff[cutoff] = Recommended(top_lists, split.train, vectors)
             estimates[name, selected.label, LISTS] = _make_estimate(selected, data_by_cutoff[cutoff])
     if interval == "normal":
@@ -275,7 +275,7 @@ def check_vectors(vectors: object, item_ids: AnyArray, measures: Sequence[Measur
     return array
 
 
-def _select_lists(name: str, ranked: RankedPositives, k: int) -> TopLists:
+def select_lists(name: str, ranked: RankedPositives, k: int) -> TopLists:
     """Return the first k items of every ranked user that is not left out."""
     if ranked.top is None or ranked.top.depth < k:
         raise InputError(
