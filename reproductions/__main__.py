@@ -42,6 +42,7 @@ PIECES: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
          ("validation_diagnostics", *DATA, "--write", "docs/validation.md"), ("coat_exposure", *DATA)), "",
     ),
     "protocols": ((("protocols", *DATA),), "25_protocols.ipynb"),
+    "sequential": ((("sequential", *DATA),), ""),
 }  # fmt: skip
 
 

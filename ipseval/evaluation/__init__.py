@@ -13,6 +13,7 @@ from ipseval.inference.estimate_frame import FRAME_COLUMNS
 if TYPE_CHECKING:
     from ipseval.evaluation._integrations import lenskit_metric, recbole_metric, rectools_metric
     from ipseval.evaluation._ratings import evaluate_ratings
+    from ipseval.evaluation.sequential import evaluate_sequential
 
 __all__ = [
     "FRAME_COLUMNS",
@@ -20,6 +21,7 @@ __all__ = [
     "evaluate",
     "evaluate_ranks",
     "evaluate_ratings",
+    "evaluate_sequential",
     "lenskit_metric",
     "recbole_metric",
     "rectools_metric",
@@ -31,5 +33,6 @@ __getattr__, _, _ = lazy_loader.attach(
     submod_attrs={
         "_integrations": ["lenskit_metric", "recbole_metric", "rectools_metric"],
         "_ratings": ["evaluate_ratings"],
+        "sequential": ["evaluate_sequential"],
     },
 )

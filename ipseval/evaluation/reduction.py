@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import TypeAlias
@@ -21,7 +20,9 @@ from ipseval.inference.interval_methods import compute_propensity_influences
 from ipseval.inference.weight_diagnostics import AllWeights
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.model_checks import resolve_missing
+from ipseval.utils.compute import available_cores
 from ipseval.utils.counts import RESULT, Count, drop_zero_counts, merge_counts
+from ipseval.utils.threads import open_executor
 from ipseval.utils.types import AnyArray, IntArray
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
@@ -82,13 +83,13 @@ class Reduction:
         for model, ranked in ranks.items():
             samples[model] = replace(request.sample(ranked), rewarded=ranked.candidate_sums)
         first = next(iter(samples.values()))
-        # Weights are summed in a second thread while this one computes the estimates.
-        with ThreadPoolExecutor(1) as executor:
+        # Weights are summed in a second thread, if there may be one, while this one computes the estimates.
+        if n_threads is None:
+            n_threads = available_cores()
+        with open_executor(min(n_threads - 1, 1)) as executor:
             weights = executor.submit(
                 AllWeights.of, first, request.estimators, request.metrics, propensity=request.propensity
             )
-            if n_threads == 1:
-                weights.result()
             sums = _compute_sums(samples, request)
             list_counts = {}
             for model, sample in samples.items():

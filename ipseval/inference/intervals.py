@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -20,8 +19,9 @@ from ipseval.utils.checks import (
     check_fraction,
     check_positive_int,
 )
-from ipseval.utils.compute import one_blas_thread
+from ipseval.utils.compute import available_cores, one_blas_thread
 from ipseval.utils.ids import unique_keys
+from ipseval.utils.threads import open_executor
 from ipseval.utils.types import (
     AnyArray,
     BoolArray,
@@ -163,7 +163,10 @@ def bootstrap(
         return draw_counts(users.size, size, seed, number) @ stacked_sums.matrix
 
     # One BLAS thread in each worker gives the same order of summation on every machine.
-    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+    n_threads = min(n_threads, available_cores())
+    if n_threads == 1:
+        n_threads = 0  # the calling thread is the only one
+    with one_blas_thread(), open_executor(n_threads) as pool:
         block_totals = pool.map(compute_totals, blocks(n_resamples, users.size))
         replicates = [stacked_sums.compute_estimates(totals) for totals in block_totals]
     values = [user_sums.value() for user_sums in sums.values()]

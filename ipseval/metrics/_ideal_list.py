@@ -6,7 +6,7 @@ tie rule. The ideal list has the positives at ranks 1, 2, …, so that it has no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
@@ -295,6 +295,18 @@ class Precision(IdealListMetric):
         assert self.cutoff is not None
         assert n_relevant is not None
         return np.asarray(total / np.minimum(n_relevant, self.cutoff))
+
+
+@dataclass(frozen=True, repr=False)
+class AdjustedRecall(Precision):
+    """Adjusted recall: Σ 1{r_i ≤ k} / min(k, s), so that a perfect list scores 1; precision over its maximum."""
+
+    denominator: Literal["k", "min"] = field(default="min", init=False)
+
+    name = "adjusted_recall"
+    aliases = ("calibrated_recall",)
+    summary = "share of the possible hits in the first k"
+    parameters = MappingProxyType({})
 
 
 def _parse_probability(text: str) -> float:

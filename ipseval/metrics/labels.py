@@ -12,7 +12,7 @@ from ipseval.errors import InputError
 from ipseval.metrics._auc import Auc
 from ipseval.metrics._average_precision import AveragePrecision
 from ipseval.metrics._first_relevant import Hit, ReciprocalRank
-from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp
+from ipseval.metrics._ideal_list import AdjustedRecall, Ndcg, Precision, Rbp
 from ipseval.metrics.additive import Atop, Cg, Dcg, Hits, MeanDcg, Recall
 from ipseval.metrics.base import Metric
 from ipseval.metrics.propensity_scored import PropensityScoredNdcg, PropensityScoredPrecision
@@ -37,6 +37,7 @@ METRIC_CLASSES: tuple[type[Metric], ...] = (
     Hits,
     PropensityScoredPrecision,
     PropensityScoredNdcg,
+    AdjustedRecall,
 )
 
 # Advice for names that other libraries use and that are not metrics here.
@@ -44,6 +45,10 @@ _RATING_ADVICE = "It compares ratings: use ipseval.evaluation.evaluate_ratings."
 _LIST_ADVICE = "It describes lists, not test positives: use beyond_accuracy(models, split)."
 ADVICE_BY_NAME = {
     "f1": "It mixes two metrics: ask for precision@k and recall@k.",
+    **dict.fromkeys(
+        ("mr", "mean_rank"),
+        "It is 1 + (n − 1)(1 − atop) with n candidates: ask for atop, of which higher values are better.",
+    ),
     "arhr": "It is the reciprocal rank of the first positive: rr@k.",
     **dict.fromkeys(("rmse", "mse", "mae"), _RATING_ADVICE),
     **dict.fromkeys(("coverage", "novelty", "diversity", "gini", "serendipity", "popularity"), _LIST_ADVICE),

@@ -14,6 +14,7 @@ from types import ModuleType
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_type
 from ipseval.utils.compute import ComputeOptions, quiet_tqdm
+from ipseval.utils.threads import can_start_threads
 
 NAME = "ipseval-ranking"
 BAR_DELAY = 2.0  # seconds before the progress bar appears
@@ -136,8 +137,9 @@ def run_workers(
         unit="user",
         delay=BAR_DELAY,
         disable=disable,
+        miniters=1,
     ) as bar:
-        if n_workers == 1:
+        if n_workers == 1 or not can_start_threads():
             work(bar.update)
             return
         with ThreadPoolExecutor(n_workers, NAME) as pool:

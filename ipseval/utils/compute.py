@@ -112,13 +112,19 @@ def available_cores() -> int:
 
 
 def quiet_tqdm() -> Any:
-    """Return tqdm for a terminal or a notebook, without its warning about missing ipywidgets."""
+    """Return tqdm for a terminal or a notebook, without a thread and without its warning about ipywidgets."""
     from tqdm import TqdmWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TqdmWarning)
         from tqdm.auto import tqdm
-    return tqdm
+
+    class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types
+        """A progress bar without the thread by which tqdm watches its bars."""
+
+        monitor_interval = 0
+
+    return Bar
 
 
 class _BlasLimit:

@@ -50,6 +50,7 @@ STORED_CLASSES = {
     "interval": "ipseval.inference.interval_methods:Interval",
     "measure": "ipseval.evaluation.beyond._measures:Measure",
     "merged-sums": "ipseval.estimators.user_sums:MergedSums",
+    "metric-adjusted-recall": "ipseval.metrics._ideal_list:AdjustedRecall",
     "metric-ap": "ipseval.metrics._average_precision:AveragePrecision",
     "metric-atop": "ipseval.metrics.additive:Atop",
     "metric-auc": "ipseval.metrics._auc:Auc",

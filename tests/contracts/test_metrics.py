@@ -19,7 +19,17 @@ LABELS = [name + k for name, one in METRICS.items() for k in CUTOFFS[one.takes_c
 LABELS += ["precision(denominator=min)@3", "ndcg(gain=linear)@3", "rbp(0.5)@2"]
 PLAIN = [label for label in LABELS if "gain" not in label]
 # Metrics of which the best arrangement of all positives has value 1, whatever their number.
-ONE_AT_BEST = ("ndcg", "ap", "auc", "rr", "hit", "precision(denominator=min)", "psp", "psndcg")
+ONE_AT_BEST = (
+    "ndcg",
+    "ap",
+    "auc",
+    "rr",
+    "hit",
+    "precision(denominator=min)",
+    "psp",
+    "psndcg",
+    "adjusted_recall",
+)
 
 weight = st.floats(1e-3, 1e3)
 

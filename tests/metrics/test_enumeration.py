@@ -94,13 +94,15 @@ def truth(label: str, values: list[list[int]], sets: list[set[int]]) -> float:
         for row, items in zip(values, sets, strict=True)
         if items
     ]
-    oracle_name = {"hits": "recall", "precision(denominator=min)": "precision"}.get(
-        name, name.partition("(")[0]
-    )
+    oracle_name = {
+        "hits": "recall",
+        "precision(denominator=min)": "precision",
+        "adjusted_recall": "precision",
+    }.get(name, name.partition("(")[0])
     user_values = [
         oracle.user_value(oracle_name, int(k) if k else None, user, weighted=False) for user in users
     ]
-    if "min" in name:
+    if "min" in name or name == "adjusted_recall":
         user_values = [
             v * int(k) / min(int(k), len(user.weights)) for v, user in zip(user_values, users, strict=True)
         ]

@@ -66,6 +66,8 @@ LOG3 = math.log2(3)
         ("rbp(0.5)", [1, 3], 5, 0.5 * (1 + 0.25)),
         ("precision@4", [1, 3], 5, 0.5),
         ("precision(denominator=min)@4", [1, 3], 5, 1.0),
+        ("adjusted_recall@4", [1, 3], 5, 1.0),
+        ("adjusted_recall@2", [1, 3, 4], 5, 0.5),
         # Lists shorter than k are padded with misses.
         ("precision@10", [1, 3], 5, 0.2),
         ("recall@10", [1, 3], 5, 1.0),

@@ -26,6 +26,7 @@ TRAITS = {
     "hit": ".i...",
     "rbp": ".....",
     "hits": "s....",
+    "adjusted_recall": "s....",
     "psp": ".....",
     "psndcg": ".....",
 }
@@ -48,10 +49,14 @@ def test_the_attributes_of_each_metric_have_their_known_values(name):
     assert metric_class.value_range == (0.0, math.inf if name in ("cg", "dcg") else 1.0)
     assert metric_class.default_ties == ("mean" if name in ("atop", "auc") else "expected")
     assert metric_class.is_ratio_of_sums == (name in ("psp", "psndcg"))
-    cutoff = dict.fromkeys(("recall", "precision", "cg", "hit", "hits", "psp", "psndcg"), "required")
+    cutoff = dict.fromkeys(
+        ("recall", "precision", "cg", "hit", "hits", "psp", "psndcg", "adjusted_recall"), "required"
+    )
     assert metric_class.takes_cutoff == (cutoff | {"atop": "none", "auc": "none"}).get(name, "optional")
     kind = {"cg": "sum", "dcg": "sum", "auc": "pairwise", "ap": "pairwise"}
-    kind |= dict.fromkeys(("precision", "ndcg", "rr", "hit", "rbp", "psp", "psndcg"), "list")
+    kind |= dict.fromkeys(
+        ("precision", "ndcg", "rr", "hit", "rbp", "psp", "psndcg", "adjusted_recall"), "list"
+    )
     assert metric_class.kind == kind.get(name, "mean")
 
 

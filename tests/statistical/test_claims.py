@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 N_TYPES, N_ITEMS = 10, 30
 LABELS = [
-    *("recall@5", "precision@5", "precision(denominator=min)@5", "cg@5", "dcg", "dcg@5"),
+    *("recall@5", "precision@5", "precision(denominator=min)@5", "adjusted_recall@5", "cg@5", "dcg", "dcg@5"),
     *("mean_dcg", "mean_dcg@5"),
     *("atop", "auc", "ap", "ap@5", "ndcg", "ndcg@5", "rr", "rr@5", "hit@5", "rbp(0.8)", "hits@5"),
 ]
@@ -61,9 +61,9 @@ class World:
         for rank, relevant in zip(self.rank, self.relevant, strict=True):
             items = np.flatnonzero(relevant).tolist()
             user = oracle.User(dict(enumerate((-rank).astype(float).tolist())), dict.fromkeys(items, 1.0))
-            plain = {"hits": "recall"}.get(name, name.partition("(")[0])
+            plain = {"hits": "recall", "adjusted_recall": "precision"}.get(name, name.partition("(")[0])
             value = oracle.user_value(plain, int(k) if k else None, user, weighted=False)
-            if "min" in name:
+            if "min" in name or name == "adjusted_recall":
                 value *= int(k) / min(int(k), len(items))
             values.append(value)
             per_pair = len(items) if ipseval.metric(label).kind == "mean" else 1

@@ -245,7 +245,7 @@ def beyond_accuracy(
         for selected in chosen:
             cutoff = selected.cutoff
             if cutoff not in data_by_cutoff:
-                top_lists = _select_lists(name, ranked, cutoff)
+                top_lists = select_lists(name, ranked, cutoff)
                 data_by_cutoff[cutoff] = Recommended(top_lists, split.train, vectors)
             estimates[name, selected.label, LISTS] = _make_estimate(selected, data_by_cutoff[cutoff])
     if interval == "normal":
@@ -292,7 +292,7 @@ def check_vectors(vectors: object, item_ids: AnyArray, measures: Sequence[Measur
     return array
 
 
-def _select_lists(name: str, positives: RankedPositives, k: int) -> TopLists:
+def select_lists(name: str, positives: RankedPositives, k: int) -> TopLists:
     """Return the first k items of every ranked user that is not left out."""
     if positives.top is None or positives.top.depth < k:
         raise InputError(

@@ -185,5 +185,5 @@ def test_laws_are_computed_in_blocks_of_so_many_entries_and_no_larger_draw(monke
 
 
 def test_an_unknown_metric_lists_the_choices():
-    with pytest.raises(UnknownNameError, match=r"f1.*Choices: ap, atop, auc"):
+    with pytest.raises(UnknownNameError, match=r"f1.*Choices: adjusted_recall, ap, atop, auc"):
         expected_sampled([1], 10, 2, "f1@3")
