@@ -105,7 +105,7 @@ def plan_exposure(
         Whether the batch is a further draw for the users of `previous`, with the same lists. Default: it is
         for new users.
     rng : int, Generator or None, default None
-        Random seed of the users and items that are drawn.
+        Random seed of the users and items that are drawn. A further batch with the same seed has other draws.
     compute : ComputeOptions
         Threads, memory, engine, and whether a progress bar is shown.
 
@@ -155,11 +155,15 @@ def plan_exposure(
     >>> from ipseval.validation.simulation import World
     >>> world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
     >>> split = world.split(rng=1)
-    >>> models = {"popular": world.example_models(split, rng=2)["popular"]}
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {"popular": examples["popular"], "appeal": examples["appeal"]}
     >>> allocation = plan_exposure(
     ...     design="lists", models=models, split=split, n_users=50, n_items=20, rng=3)
-    >>> allocation.groupby("is_listed").size().tolist(), len(allocation)
-    ([END_OF_EXAMPLE], 1000)
+    >>> allocation.groupby("is_listed")["inclusion_probability"].agg(["size", "mean"]).round(2)
+               size  mean
+    is_listed
+    False       397  0.14
+    True        603  0.70
     """
     if design is not None:
         return _allocate(
@@ -238,6 +242,14 @@ def _as_one_size(name: str, sizes: int | Sequence[int] | None, default: int) -> 
     return check_positive_int(name, size)
 
 
+def _seed_batch(rng: RngLike, batch: int) -> np.random.Generator:
+    """Return the generator of a batch; batches with the same seed have different draws."""
+    generator = as_generator(rng)
+    if batch > 1 and not isinstance(rng, np.random.Generator):
+        return generator.spawn(batch)[-1]
+    return generator
+
+
 def _allocate(
     design: str,
     *,
@@ -266,9 +278,11 @@ def _allocate(
     check_positive_int("depth", depth)
     check_bool("same_users", same_users)
     n_slots = _as_one_size("n_items", n_items, DEFAULT_SLOTS)
-    generator = as_generator(rng)
+    batch = 1
     if previous is not None:
         previous = check_allocation(previous)
+        batch = int(previous["batch"].max()) + 1
+    generator = _seed_batch(rng, batch)
     if not same_users:
         return allocate_to_new_users(
             split,

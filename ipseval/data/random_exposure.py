@@ -531,6 +531,7 @@ def check_exposure(exposure: object, name: str = "exposure") -> None:
     assert isinstance(exposure, RandomExposure)
     if exposure.weight is not None:
         raise InputError(
-            f"{name} must have equal weights, because propensity models do not use weights; got unequal "
-            "weights. Pass it to ipseval.correct as random_exposure instead."
+            f"{name} must have equal weights, because propensity models count exposures and likes of items as "
+            "draws with equal probability; got unequal weights. Pass it to ipseval.correct as random_exposure "
+            "instead."
         )
