@@ -33,12 +33,10 @@ POOLING_SIZE = 1600
 # Number of users, or hits, with which the sample's variance counts half in the level of the variance.
 VARIANCE_POOLING_SIZE = 20
 
-# The same for designed exposure, in which hits of all recommenders are drawn from their lists.
-DESIGN_POOLING_SIZE = 5
-
 # The covariance of the sample depends on the posterior of α, which a second pass uses.
 N_PASSES = 2
 
+POOL_VALUE = 1
 # Points of the grid below this probability are omitted.
 NEGLIGIBLE = 1e-6
 
@@ -90,6 +88,7 @@ class RandomSample:
     hit_weight: float | None = None
     miss_weight: float | None = None
     miss_share: float | None = None
+    hit_user_size: float | None = None
 
     @classmethod
     def from_ranks(
@@ -124,6 +123,8 @@ class RandomSample:
         design = {}
         if weight is not None and is_designed:
             design = _describe_design(weight / total * len(ranked), values[:, ~path.whole])
+            counts = ranked.counts.astype(np.float64)
+            design["hit_user_size"] = float(counts @ counts / counts.sum())
         return cls(
             value=np.asarray(mean),
             sample_covariance=covariance,
@@ -180,13 +181,29 @@ class RandomSample:
         if self.hit_weight is not None:
             # A miss contributes −θ, with a weight that is miss_weight/hit_weight times as large as that of a
             # hit: E[w (c − θ)²]/E[w | hit] = spread + (miss_weight/hit_weight − 1) P(miss) θ².
-            value = np.where(path.whole, 0, self.value)
+            value = np.where(path.whole, 0, self._pool_value(path, grid_mass))
             excess = (self.miss_weight / self.hit_weight - 1) * self.miss_share
             spread = spread + excess * np.outer(value, value)
         # Positives of one user are correlated: the design effect of clusters of `user_size` positives.
-        root = np.sqrt(1 + path.within * (self.user_size - 1))
+        user_sizes = np.full(path.whole.size, self.user_size)
+        if self.hit_user_size is not None:
+            user_sizes[~path.whole] = self.hit_user_size
+        root = np.sqrt(1 + path.within * (user_sizes - 1))
         root = root / np.sqrt(self.cell_sizes(path))
         return np.asarray(spread * np.outer(root, root))
+
+    def _pool_value(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
+        """Return the value of each cell, shrunk from the sample to the path by the number of hits."""
+        path_value = np.tensordot(grid_mass, path.value, 1)
+        if POOL_VALUE == 0:
+            return self.value
+        n_hits = self.cell_sizes(path) * self.value
+        share = n_hits / (n_hits + VARIANCE_POOLING_SIZE)
+        pooled = share * self.value + (1 - share) * path_value
+        if POOL_VALUE == 2:
+            metric = path.metric_of
+            pooled = (np.bincount(metric, pooled) / np.bincount(metric))[metric]
+        return np.asarray(pooled)
 
     def _variance_level(
         self,
@@ -206,10 +223,7 @@ class RandomSample:
         sample_variance = np.bincount(cell_metric, np.diag(sample_covariance))
         path_variance = np.bincount(cell_metric, np.diag(path_covariance))
         ratio = np.divide(sample_variance, path_variance, out=np.ones(size.size), where=path_variance > 0)
-        pooling_size = VARIANCE_POOLING_SIZE
-        if self.hit_weight is not None:
-            pooling_size = DESIGN_POOLING_SIZE
-        level = (size * ratio + pooling_size) / (size + pooling_size)
+        level = (size * ratio + VARIANCE_POOLING_SIZE) / (size + VARIANCE_POOLING_SIZE)
         return np.asarray(level[cell_metric])
 
 

@@ -9,6 +9,7 @@ import pytest
 import ipseval
 from ipseval import InputError, RandomExposure
 from ipseval.correction import RANDOM_SAMPLE
+from ipseval.ranking import top_items
 from ipseval.propensity import DensityRatioPropensity, DirectPropensity
 from ipseval.validation.validation_study import calibrate_gamma
 
@@ -33,8 +34,9 @@ def fixture_models(world, split):
     return {name: examples[name] for name in ("popular", "appeal", "random")}
 
 
-def plan(split, models, **options):
-    arguments = {"design": "lists", "models": models, "split": split, "depth": DEPTH, "n_items": SLOTS, "rng": 0}
+def plan(own_split, own_models, **options):
+    arguments = {"design": "lists", "models": own_models, "split": own_split, "depth": DEPTH, "n_items": SLOTS}
+    arguments["rng"] = 0
     return ipseval.plan_exposure(**arguments | options)
 
 
@@ -62,7 +64,7 @@ def test_the_listed_items_are_the_union_of_the_first_items_of_all_models(split, 
     allocation = plan(split, models, n_users=30)
     union = set()
     for model in models.values():
-        top = ipseval.top_items(model, split, k=DEPTH)
+        top = top_items(model, split, k=DEPTH)
         union.update((top.user * split.n_items + top.item).tolist())
     keys = allocation["user"] * split.n_items + allocation["item"]
     assert [key in union for key in keys.tolist()] == allocation["is_listed"].tolist()
