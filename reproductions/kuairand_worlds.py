@@ -162,7 +162,5 @@ def fit_likes(random: Interactions) -> tuple[np.ndarray, np.ndarray]:
     user_part = np.column_stack(
         [parameters["user"] + intercept, np.ones(random.n_users), parameters["user_factors"]]
     )
-    item_part = np.column_stack(
-        [np.ones(random.n_items), parameters["item"], parameters["item_factors"]]
-    )
+    item_part = np.column_stack([np.ones(random.n_items), parameters["item"], parameters["item_factors"]])
     return user_part, item_part

@@ -212,7 +212,9 @@ def check_allocation(previous: object) -> pd.DataFrame:
         if name not in previous.columns:
             missing.append(name)
     if missing:
-        raise InputError(f"previous must have the columns of an allocation; {missing[0]!r} is missing. {advice}")
+        raise InputError(
+            f"previous must have the columns of an allocation; {missing[0]!r} is missing. {advice}"
+        )
     if previous.empty:
         raise InputError(f"previous must have rows; got an empty allocation. {advice}")
     return previous[list(ALLOCATION_COLUMNS)]

@@ -36,7 +36,9 @@ VARIANCE_POOLING_SIZE = 20
 # The covariance of the sample depends on the posterior of α, which a second pass uses.
 N_PASSES = 2
 
-POOL_VALUE = 1
+# Number of hits with which the sample's value counts half in the variance of a designed exposure.
+VALUE_POOLING_SIZE = 5
+
 # Points of the grid below this probability are omitted.
 NEGLIGIBLE = 1e-6
 
@@ -88,7 +90,6 @@ class RandomSample:
     hit_weight: float | None = None
     miss_weight: float | None = None
     miss_share: float | None = None
-    hit_user_size: float | None = None
 
     @classmethod
     def from_ranks(
@@ -123,8 +124,6 @@ class RandomSample:
         design = {}
         if weight is not None and is_designed:
             design = _describe_design(weight / total * len(ranked), values[:, ~path.whole])
-            counts = ranked.counts.astype(np.float64)
-            design["hit_user_size"] = float(counts @ counts / counts.sum())
         return cls(
             value=np.asarray(mean),
             sample_covariance=covariance,
@@ -158,6 +157,27 @@ class RandomSample:
         sizes = self.cell_sizes(path)
         return np.asarray(path.half_hit(0) / np.outer(sizes + 1, sizes + 1))
 
+    def interval_covariance(self, path: CorrectionPath) -> FloatArray:
+        """Return the covariance from which the interval of the sample alone is computed.
+
+        The weights of a designed exposure leave few effective users, so that the covariance is scaled as in
+        `covariance`.
+        """
+        covariance = self.sample_covariance
+        if self.hit_weight is not None:
+            covariance = covariance * self._t_factor
+        return np.asarray(covariance + self.half_hit(path))
+
+    @property
+    def _n_effective_users(self) -> float:
+        """Number of users; with unequal weights the effective number is below it."""
+        return self.n_users * self.size / self.n_positives
+
+    @property
+    def _t_factor(self) -> float:
+        """Factor of the variance of a t distribution with n − 1 degrees of freedom."""
+        return max(self._n_effective_users - 1, 3) / max(self._n_effective_users - 3, 1)
+
     def covariance(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
         """Return the covariance of the mean, pooled from the path and from the sample.
 
@@ -165,11 +185,8 @@ class RandomSample:
         small variance, too, so that its covariance alone would make it look precise.
         """
         path_covariance = self._path_covariance(path, grid_mass)
-        # With unequal weights the effective number of users is below their number.
-        n_users = self.n_users * self.size / self.n_positives
-        # The factor of the variance of a t distribution with n − 1 degrees of freedom.
-        sample_covariance = self.sample_covariance * (max(n_users - 1, 3) / max(n_users - 3, 1))
-        level = np.sqrt(self._variance_level(path, path_covariance, sample_covariance, n_users))
+        sample_covariance = self.sample_covariance * self._t_factor
+        level = np.sqrt(self._variance_level(path, path_covariance, sample_covariance))
         path_share = POOLING_SIZE / (POOLING_SIZE + self.size)
         pooled = path_share * path_covariance * np.outer(level, level)
         pooled = pooled + (1 - path_share) * sample_covariance
@@ -177,40 +194,30 @@ class RandomSample:
 
     def _path_covariance(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
         """Return the covariance of the mean that follows from the contributions of the path."""
-        spread = np.tensordot(grid_mass, path.spread, 1)
-        if self.hit_weight is not None:
+        spread: FloatArray = np.tensordot(grid_mass, path.spread, 1)
+        if self.hit_weight is not None and self.miss_weight is not None and self.miss_share is not None:
             # A miss contributes −θ, with a weight that is miss_weight/hit_weight times as large as that of a
             # hit: E[w (c − θ)²]/E[w | hit] = spread + (miss_weight/hit_weight − 1) P(miss) θ².
             value = np.where(path.whole, 0, self._pool_value(path, grid_mass))
             excess = (self.miss_weight / self.hit_weight - 1) * self.miss_share
-            spread = spread + excess * np.outer(value, value)
+            spread = np.asarray(spread + excess * np.outer(value, value))
         # Positives of one user are correlated: the design effect of clusters of `user_size` positives.
-        user_sizes = np.full(path.whole.size, self.user_size)
-        if self.hit_user_size is not None:
-            user_sizes[~path.whole] = self.hit_user_size
-        root = np.sqrt(1 + path.within * (user_sizes - 1))
+        root = np.sqrt(1 + path.within * (self.user_size - 1))
         root = root / np.sqrt(self.cell_sizes(path))
         return np.asarray(spread * np.outer(root, root))
 
     def _pool_value(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
         """Return the value of each cell, shrunk from the sample to the path by the number of hits."""
         path_value = np.tensordot(grid_mass, path.value, 1)
-        if POOL_VALUE == 0:
-            return self.value
         n_hits = self.cell_sizes(path) * self.value
-        share = n_hits / (n_hits + VARIANCE_POOLING_SIZE)
-        pooled = share * self.value + (1 - share) * path_value
-        if POOL_VALUE == 2:
-            metric = path.metric_of
-            pooled = (np.bincount(metric, pooled) / np.bincount(metric))[metric]
-        return np.asarray(pooled)
+        share = n_hits / (n_hits + VALUE_POOLING_SIZE)
+        return np.asarray(share * self.value + (1 - share) * path_value)
 
     def _variance_level(
         self,
         path: CorrectionPath,
         path_covariance: FloatArray,
         sample_covariance: FloatArray,
-        n_users: float,
     ) -> FloatArray:
         """Return the factor of the variances of the path, shrunk from the ratio of sample and path.
 
@@ -218,7 +225,7 @@ class RandomSample:
         and by hits where only the top ranks count.
         """
         cell_metric = path.metric_of
-        cell_size = np.where(path.whole, n_users, self.cell_sizes(path) * self.value)
+        cell_size = np.where(path.whole, self._n_effective_users, self.cell_sizes(path) * self.value)
         size: FloatArray = np.bincount(cell_metric, cell_size) / np.bincount(cell_metric)
         sample_variance = np.bincount(cell_metric, np.diag(sample_covariance))
         path_variance = np.bincount(cell_metric, np.diag(path_covariance))

@@ -128,7 +128,7 @@ class Correction(Result):
                 note = "assumes that exploration slots were random; pairs are weighted"
             if sample.hit_weight is not None:
                 note = "; ".join(filter(None, (DESIGN_NOTE, self._precision_loss)))
-            covariance = sample.sample_covariance + half_hit
+            covariance = sample.interval_covariance(path)
             rows += self._estimator_rows(RANDOM_SAMPLE, sample.value, covariance, counts, note)
             if self.ppi is not None:
                 covariance = self.ppi.covariance + half_hit

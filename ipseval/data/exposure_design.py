@@ -141,7 +141,9 @@ def _check_columns(table: pd.DataFrame, names: tuple[str, ...], what: str) -> No
     for name in names:
         if name not in table.columns:
             columns = ", ".join(str(column) for column in table.columns)
-            raise InputError(f"{what} must have a column {name!r}; got the columns {columns}. Add the column.")
+            raise InputError(
+                f"{what} must have a column {name!r}; got the columns {columns}. Add the column."
+            )
 
 
 def _to_floats(column: pd.Series) -> FloatArray:
@@ -161,7 +163,7 @@ def _encode_pairs(table: pd.DataFrame, ids: HasIds) -> Interactions:
 
 def _match_answers(allocated: Interactions, answered: Interactions, positive: FloatArray) -> FloatArray:
     """Return the answer to each allocated pair, NaN where there is none."""
-    rows = pd.Index(allocated.pair_key).get_indexer(answered.pair_key)
+    rows = pd.Index(allocated.pair_key).get_indexer(pd.Index(answered.pair_key))
     is_unknown = rows < 0
     if is_unknown.any():
         first = int(np.flatnonzero(is_unknown)[0])

@@ -180,8 +180,7 @@ def validate(
         if request != PPI:
             estimator_objects.append(resolve_estimator(request))
 
-    if random_exposure is not None:
-        _check_weighted_estimators(random_exposure, requested_estimators, estimator_objects)
+    _check_weighted_estimators(random_exposure, requested_estimators, estimator_objects)
     check_compute(compute)
     generator = as_generator(rng)
     study = _resolve_study(study, random_exposure, split, threshold)
@@ -210,10 +209,7 @@ def validate(
         else:
             current_split = split
         fold = generator.permutation(np.arange(current_split.n_users) % n_folds)
-        if random_exposure is None:
-            exposure = exposure_outside_training(study, current_split, threshold)
-        else:
-            exposure = remove_training_pairs(random_exposure, current_split)
+        exposure = _find_exposure(study, random_exposure, current_split, threshold)
         scorers = _build_scorers(models, current_split, trained=split is not None)
         pairs = positive_pair_keys(exposure)
         candidates = None
@@ -231,6 +227,18 @@ def validate(
             candidates=candidates,
         )
     return accumulator.result(study, len(positives.random))
+
+
+def _find_exposure(
+    study: RandomExposureStudy,
+    random_exposure: RandomExposure | None,
+    split: Split,
+    threshold: float | None,
+) -> RandomExposure:
+    """Return the pairs outside training that are compared, with the weights of a random exposure."""
+    if random_exposure is None:
+        return exposure_outside_training(study, split, threshold)
+    return remove_training_pairs(random_exposure, split)
 
 
 def _check_weighted_estimators(

@@ -9,8 +9,8 @@ import pytest
 import ipseval
 from ipseval import InputError, RandomExposure
 from ipseval.correction import RANDOM_SAMPLE
-from ipseval.ranking import top_items
 from ipseval.propensity import DensityRatioPropensity, DirectPropensity
+from ipseval.ranking import top_items
 from ipseval.validation.validation_study import calibrate_gamma
 
 DEPTH = 5
@@ -35,7 +35,13 @@ def fixture_models(world, split):
 
 
 def plan(own_split, own_models, **options):
-    arguments = {"design": "lists", "models": own_models, "split": own_split, "depth": DEPTH, "n_items": SLOTS}
+    arguments = {
+        "design": "lists",
+        "models": own_models,
+        "split": own_split,
+        "depth": DEPTH,
+        "n_items": SLOTS,
+    }
     arguments["rng"] = 0
     return ipseval.plan_exposure(**arguments | options)
 
@@ -171,14 +177,18 @@ def test_the_row_of_the_random_sample_is_the_ratio_of_weighted_totals(world, spl
     shown = exposure.without(split.train).select(exposure.without(split.train).positive)
     ranks = ipseval.rank_positives(
         models["popular"],
-        ipseval.Split(split.train, ipseval.Interactions(shown.user, shown.item, split.user_ids, split.item_ids)),
+        ipseval.Split(
+            split.train, ipseval.Interactions(shown.user, shown.item, split.user_ids, split.item_ids)
+        ),
     )
     order = np.argsort(shown.pair_key)
     for label in ("atop", "recall@5"):
         contributions = ipseval.metrics.metric(label).contributions(ranks)
         mean, _ = weighted_mean(shown.select(order), contributions)
         frame = result.frame
-        is_row = (frame["model"] == "popular") & (frame["metric"] == label) & (frame["estimator"] == RANDOM_SAMPLE)
+        is_row = (
+            (frame["model"] == "popular") & (frame["metric"] == label) & (frame["estimator"] == RANDOM_SAMPLE)
+        )
         assert frame.loc[is_row, "estimate"].item() == pytest.approx(mean, rel=1e-12)
     assert "lose precision by the design" in result.frame.loc[is_row, "note"].item()
     assert "lose precision by the design" in repr(result)
@@ -188,7 +198,11 @@ def test_the_row_of_the_random_sample_is_the_ratio_of_weighted_totals(world, spl
 def test_validate_compares_with_the_ratio_of_weighted_totals_and_its_error(world, split, models):
     exposure = answer(plan(split, models, n_users=60), world)
     result = ipseval.validate(
-        models, split=split, random_exposure=exposure, propensities={"0": ipseval.PowerLawPropensity(gamma=0)}, **POOLED
+        models,
+        split=split,
+        random_exposure=exposure,
+        propensities={"0": ipseval.PowerLawPropensity(gamma=0)},
+        **POOLED,
     )
     shown = exposure.without(split.train).select(exposure.without(split.train).positive)
     shown = shown.select(np.argsort(shown.pair_key))
@@ -197,7 +211,9 @@ def test_validate_compares_with_the_ratio_of_weighted_totals_and_its_error(world
     contributions = ipseval.metrics.metric("recall@5").contributions(ranks)
     mean, error = weighted_mean(shown, contributions)
     frame = result.frame
-    row = frame[(frame["model"] == "popular") & (frame["metric"] == "recall@5") & (frame["propensity"] == "0")]
+    row = frame[
+        (frame["model"] == "popular") & (frame["metric"] == "recall@5") & (frame["propensity"] == "0")
+    ]
     assert row["reference"].item() == pytest.approx(mean, rel=1e-12)
     assert row["reference_se"].item() == pytest.approx(error, rel=1e-9)
 

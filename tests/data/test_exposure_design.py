@@ -144,7 +144,10 @@ def test_a_file_in_which_probabilities_are_rounded_is_read(world, allocation):
         (lambda table: table.assign(inclusion_probability=0.31), "must add up to the slots of each user"),
         (lambda table: table.assign(n_listed=table["n_listed"] + 1), "must add up to the slots of each user"),
         (lambda table: table.iloc[1:], "are not in the allocation"),
-        (lambda table: table.drop(columns="inclusion_probability"), "must have a column 'inclusion_probability'"),
+        (
+            lambda table: table.drop(columns="inclusion_probability"),
+            "must have a column 'inclusion_probability'",
+        ),
         (lambda table: 3, "must be a data frame"),
     ],
 )
@@ -154,7 +157,9 @@ def test_allocations_that_do_not_fit_the_answers_raise_an_error(world, allocatio
         RandomExposure.from_frame(answer(allocation), split, inclusion_probability=change(allocation))
 
 
-def test_an_allocation_without_a_row_and_without_its_answer_is_found_by_the_number_of_slots(world, allocation):
+def test_an_allocation_without_a_row_and_without_its_answer_is_found_by_the_number_of_slots(
+    world, allocation
+):
     split, _ = world
     with pytest.raises(InputError, match="must hold all slots of each user"):
         RandomExposure.from_frame(
@@ -179,9 +184,7 @@ def test_missing_answers_raise_an_error_or_leave_out_whole_users(world, allocati
     incomplete = answers.iloc[1:]
     with pytest.raises(InputError, match="1 of 96 allocated pairs of 1 user have no answer"):
         RandomExposure.from_frame(incomplete, split, inclusion_probability=allocation)
-    exposure = RandomExposure.from_frame(
-        incomplete, split, inclusion_probability=allocation, missing="drop"
-    )
+    exposure = RandomExposure.from_frame(incomplete, split, inclusion_probability=allocation, missing="drop")
     assert (len(exposure), exposure.n_unanswered) == (88, 1)
     assert allocation["user"].iloc[0] not in exposure.user
     empty_cells = answers.astype({"positive": "Float64"})
@@ -198,6 +201,4 @@ def test_own_probabilities_that_do_not_add_up_to_the_candidates_raise_a_warning(
     answers = answer(uniform).assign(pi=uniform["inclusion_probability"])
     RandomExposure.from_frame(answers, split, inclusion_probability="pi")
     with pytest.warns(DataWarning, match="do not add up"):
-        RandomExposure.from_frame(
-            answers.assign(pi=answers["pi"] / 2), split, inclusion_probability="pi"
-        )
+        RandomExposure.from_frame(answers.assign(pi=answers["pi"] / 2), split, inclusion_probability="pi")
