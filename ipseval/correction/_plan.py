@@ -236,8 +236,9 @@ def _as_one_size(name: str, sizes: int | Sequence[int] | None, default: int) -> 
         size = sizes[0]
     if isinstance(size, Sequence):
         raise InputError(
-            f"{name} must be one number with a design, which allocates one experiment; got {list(size)}. Pass one "
-            "of them."
+            f"must be one number with a design, which allocates one experiment; got {list(size)}. Pass one of "
+            "them.",
+            argument=name,
         )
     return check_positive_int(name, size)
 
