@@ -1,4 +1,4 @@
-"""Commands `correct`, for bias-corrected estimates, and `plan`, for the size of an exposure experiment."""
+"""Commands `correct`, for bias-corrected estimates, and `plan`, for the size and pairs of an experiment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.cli import _options
+from ipseval.cli._files import load_table
 from ipseval.cli._inputs import (
     build_compute_options,
     load_correction_data,
@@ -19,6 +20,7 @@ from ipseval.cli._inputs import (
 )
 from ipseval.cli._options import Command
 from ipseval.cli._output import check_out, deliver_result
+from ipseval.errors import InputError
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import count_decimals
 from ipseval.reporting.results import Result
@@ -102,8 +104,10 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("size of the experiment")
     add = group.add_argument
     counts = {"type": _options.parse_integers, "metavar": "N,N,…"}
-    add("--n-users", default="25,100,400", help="numbers of users; default: %(default)s", **counts)  # type: ignore[arg-type]  # a type and a help text
-    add("--n-items", default="10,20,50", help="items shown to each user; default: %(default)s", **counts)  # type: ignore[arg-type]  # as above
+    users_help = "numbers of users; default: 25,100,400, or with --design 100"
+    items_help = "items shown to each user; default: 10,20,50, or with --design 20"
+    add("--n-users", help=users_help, **counts)  # type: ignore[arg-type]  # a type and a help text
+    add("--n-items", help=items_help, **counts)  # type: ignore[arg-type]  # as above
     add(
         "--positive-share",
         type=float,
@@ -121,10 +125,92 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_design(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "allocation of the pairs", "With --design the result is the pairs to show, and not the precision."
+    )
+    add = group.add_argument
+    add(
+        "--design",
+        choices=("uniform", "lists"),
+        help="draw of the items: all at random, or half of them from the lists of the recommenders",
+    )
+    add(
+        "--depth",
+        type=_options.integer_type(1),
+        default=10,
+        metavar="K",
+        help="length of the lists: the largest cutoff of the metrics; default: 10",
+    )
+    add("--previous", metavar="FILE", help="allocation to which a batch of new users is added")
+    add(
+        "--same-users",
+        action="store_true",
+        help="a further draw for the users of --previous, with the same lists",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Allocation(Result):
+    """The pairs to show to users, with their inclusion probabilities."""
+
+    frame: pd.DataFrame
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: the size of the experiment, and the pairs by batch and list."""
+        del digits, page
+        n_users = self.frame["user"].nunique()
+        n_new = int((self.frame["batch"] == self.frame["batch"].max()).sum())
+        sentences = (
+            f"Allocation of {len(self.frame):,} pairs to {n_users:,} users, {n_new:,} of them in batch "
+            f"{self.frame['batch'].max()}.",
+            "inclusion_probability: probability that the pair is shown; the weight of its answer is the inverse.",
+            "Show each user all allocated items, and add a column positive (1 or 0) with the answers.",
+        )
+        groups = self.frame.groupby(["batch", "is_listed"])["inclusion_probability"]
+        rows = groups.agg(["size", "min", "max"]).reset_index()
+        rows["is_listed"] = rows["is_listed"].map({True: "yes", False: "no"})
+        rows.columns = pd.Index(["batch", "in a list", "pairs", "smallest π", "largest π"])
+        formats = {"pairs": ",.0f", "smallest π": ".3f", "largest π": ".3f"}
+        return Tables(sentences, (Table.of(rows, "inclusion probabilities π", formats=formats, n_keys=2),))
+
+
+def _allocate(options: argparse.Namespace) -> Allocation:
+    """Return the allocation of the experiment that the options describe."""
+    from ipseval.correction import plan_exposure
+
+    split, _ = load_split(options)
+    models = None
+    if options.design == "lists":
+        models = load_models(options, split)
+    previous = None
+    if options.previous is not None:
+        previous = load_table(options.previous)
+    return Allocation(
+        plan_exposure(
+            design=options.design,
+            models=models,
+            split=split,
+            n_users=options.n_users,
+            n_items=options.n_items,
+            depth=options.depth,
+            previous=previous,
+            same_users=options.same_users,
+            rng=options.seed,
+            compute=build_compute_options(options),
+        )
+    )
+
+
 def _run_plan(options: argparse.Namespace) -> int:
     from ipseval.correction import plan_exposure
 
     check_out(options)
+    if options.design is not None:
+        deliver_result(_allocate(options), options)
+        return 0
+    if options.previous is not None or options.same_users:
+        raise InputError("--previous and --same-users belong to an allocation; give --design with them.")
     plan = plan_exposure(
         compute_correction(options),
         n_users=options.n_users,
@@ -158,15 +244,21 @@ def describe_sufficient_size(metric: str, plan: pd.DataFrame, regret: float) -> 
 
 PLAN = Command(
     name="plan",
-    summary="plan the size of a random-exposure experiment",
+    summary="plan the size of a random-exposure experiment, or the pairs to show",
     description=(
         "Print, for numbers of users and of items shown to each at random, the expected width of the\n"
-        "intervals, the smallest detectable difference and the regret of choosing a recommender."
+        "intervals, the smallest detectable difference and the regret of choosing a recommender. With\n"
+        "--design, draw the users and the items to show to them, with the probability of each pair."
     ),
-    examples=("ipseval plan clicks.csv", "ipseval plan clicks.csv --positive-share 0.1 --n-users 100,500"),
+    examples=(
+        "ipseval plan clicks.csv",
+        "ipseval plan clicks.csv --positive-share 0.1 --n-users 100,500",
+        "ipseval plan clicks.csv --model old=old.csv --model new=new.csv --design lists --out allocation.csv",
+    ),
     options=(
         _options.add_log_or_parts,
         _add_sizes,
+        _add_design,
         _options.add_correction,
         _options.add_split,
         _options.add_models,

@@ -13,6 +13,8 @@ from ipseval.cli._options import COLUMNS
 from ipseval.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ipseval.data.impression_log import ImpressionLog
     from ipseval.data.interactions import Interactions
     from ipseval.data.random_exposure import RandomExposure
@@ -315,10 +317,14 @@ def parse_reference_values(
 
 def load_random_exposure(options: argparse.Namespace, ids: HasIds) -> RandomExposure | None:
     """Return the random exposure of --random-exposure in the ids of a log or split, or None."""
+    from ipseval.data.exposure_design import PROBABILITY
     from ipseval.data.random_exposure import RandomExposure
 
     path = options.random_exposure
+    allocation_path = getattr(options, "allocation", None)
     if path is None:
+        if allocation_path is not None:
+            raise InputError("--allocation requires --random-exposure; give the file with the answers.")
         return None
     frame = load_table(path, {"user": options.user, "item": options.item}, ("positive", "threshold"))
     threshold = parse_file_entry(path, None).parse_options().get("threshold")
@@ -329,7 +335,19 @@ def load_random_exposure(options: argparse.Namespace, ids: HasIds) -> RandomExpo
                 "in shown.csv:value=rating,threshold=4."
             )
         frame = frame.assign(positive=frame["value"] >= threshold)
-    return RandomExposure.from_frame(frame, ids)
+    inclusion_probability: str | pd.DataFrame | None = None
+    if allocation_path is not None:
+        inclusion_probability = load_table(allocation_path, {"user": options.user, "item": options.item})
+    elif PROBABILITY in frame.columns:
+        inclusion_probability = PROBABILITY
+    if inclusion_probability is None:
+        return RandomExposure.from_frame(frame, ids)
+    return RandomExposure.from_frame(
+        frame,
+        ids,
+        inclusion_probability=inclusion_probability,
+        missing=getattr(options, "unanswered", "raise"),
+    )
 
 
 def load_interactions(options: argparse.Namespace, split: Split) -> Interactions | None:

@@ -247,6 +247,14 @@ def add_correction(parser: argparse.ArgumentParser) -> None:
     )
     add_random_exposure(group)
     group.add_argument(
+        "--allocation",
+        metavar="FILE",
+        help="pairs of `ipseval plan --design`, to which --random-exposure has the answers; not needed where "
+        "these are in a column of the allocation",
+    )
+    words = "users of an allocation without some answer; default: raise"
+    add_choice(group, "--unanswered", ("raise", "drop"), words)
+    group.add_argument(
         "--interactions",
         metavar="FILE",
         help="all logged pairs, positive or not, for example all ratings",

@@ -529,7 +529,12 @@ def _random_sample(
     if not len(ranked):
         return None
     check_same_positives(random_ranks)
-    return RandomSample.from_ranks(random_ranks, path, _positive_weights(ranked, random_exposure))
+    return RandomSample.from_ranks(
+        random_ranks,
+        path,
+        _positive_weights(ranked, random_exposure),
+        is_designed=random_exposure is not None and random_exposure.is_designed,
+    )
 
 
 def _positive_weights(positives: RankedPositives, exposure: RandomExposure | None) -> FloatArray | None:

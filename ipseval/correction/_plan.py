@@ -1,25 +1,47 @@
-"""`plan_exposure`: expected precision by size of the random-exposure experiment."""
+"""`plan_exposure`: expected precision by size of an exposure experiment, and the allocation of its pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from ipseval.correction._allocation import (
+    DESIGNS,
+    allocate_again,
+    allocate_to_new_users,
+    check_allocation,
+)
 from ipseval.correction._posterior import POOLING_SIZE, compute_posterior
 from ipseval.correction._result import Correction
-from ipseval.errors import DataWarning
-from ipseval.utils.checks import check_fraction, check_positive_int, warn_user
+from ipseval.data.splits import Split
+from ipseval.errors import DataWarning, InputError
+from ipseval.utils.checks import (
+    as_generator,
+    check_bool,
+    check_choice,
+    check_fraction,
+    check_models,
+    check_positive_int,
+    check_type,
+    warn_user,
+)
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.public import public_function
-from ipseval.utils.types import FloatArray
+from ipseval.utils.types import FloatArray, RngLike
 
 DEFAULT_SHARE = 0.05  # of randomly shown pairs that are positive, where there is no pilot
 REGRET_LEVEL = 0.9
 N_DRAWS = 20_000
+DEFAULT_USERS = (25, 100, 400)
+DEFAULT_ITEMS = (10, 20, 50)
+DEFAULT_ALLOCATED_USERS = 100
+DEFAULT_SLOTS = 20
 PLAN_COLUMNS = (
     "metric",
     "n_users",
@@ -34,31 +56,63 @@ PLAN_COLUMNS = (
 
 @public_function
 def plan_exposure(
-    correction: Correction,
+    correction: Correction | None = None,
     *,
-    n_users: Sequence[int] = (25, 100, 400),
-    n_items: Sequence[int] = (10, 20, 50),
+    n_users: int | Sequence[int] | None = None,
+    n_items: int | Sequence[int] | None = None,
     positive_share: float | None = None,
     power: float = 0.8,
+    design: Literal["uniform", "lists"] | None = None,
+    models: Mapping[str, Any] | None = None,
+    split: Split | None = None,
+    depth: int = 10,
+    previous: pd.DataFrame | None = None,
+    same_users: bool = False,
+    rng: RngLike = None,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> pd.DataFrame:
-    """Compute the expected precision of `correct` by size of the random-exposure experiment.
+    """Compute the expected precision of an exposure experiment by its size, or allocate pairs to users.
+
+    Without `design` the result is the expected precision of `correct` after an experiment with uniform slots.
+    With `design` it is the allocation of the experiment: which items are shown to which users, with the
+    probability of each pair to be shown.
 
     Parameters
     ----------
-    correction : Correction
+    correction : Correction, optional
         A correction from the log alone, or with random exposure as a pilot, whose variance is used then.
-    n_users, n_items : sequences of int, default (25, 100, 400) and (10, 20, 50)
-        Numbers of users, and of items shown at random to every user; each combination is a row.
+        Required without `design`.
+    n_users, n_items : int or sequence of int, optional
+        Numbers of users, and of items shown to every user. Without `design` each combination is a row;
+        default: (25, 100, 400) and (10, 20, 50). With `design` one number each; default: 100 and 20.
     positive_share : float, optional
         Share of randomly shown pairs that are positive, in (0, 1]. Default: the share in the pilot, or 0.05
-        with a `DataWarning` where there is none.
+        with a `DataWarning` where there is none. Used without `design`.
     power : float, default 0.8
-        Probability to detect the smallest difference.
+        Probability to detect the smallest difference. Used without `design`.
+    design : {"uniform", "lists"}, optional
+        Draw of the items. "uniform": all from the items outside training; "lists": half of them from the
+        union of the first `depth` items of all models, and the rest from all remaining items.
+    models : mapping, optional
+        Name -> scorer, trained model or lists, as in `evaluate`. Required for design="lists".
+    split : Split, optional
+        Split on which the models were trained; training items are not shown. Required with `design`.
+    depth : int, default 10
+        Length of the lists: the largest cutoff of the metrics.
+    previous : DataFrame, optional
+        Allocation to which a batch is added.
+    same_users : bool, default False
+        Whether the batch is a further draw for the users of `previous`, with the same lists. Default: it is
+        for new users.
+    rng : int, Generator or None, default None
+        Random seed of the users and items that are drawn. A further batch with the same seed has other draws.
+    compute : ComputeOptions
+        Threads, memory, engine, and whether a progress bar is shown.
 
     Returns
     -------
     DataFrame
-        One row per metric, n_users and n_items, with
+        Without `design`, one row per metric, n_users and n_items, with
 
         * n_positives: expected number of random-exposure positives;
         * half_width: half the width of the interval of the bias-corrected estimate, mean over recommenders;
@@ -67,14 +121,20 @@ def plan_exposure(
           median over pairs;
         * regret_90: 90th percentile of the regret of choosing the recommender with the highest estimate.
 
+        With `design`, one row per pair to show, in random order for each user: user, item, batch,
+        inclusion_probability; and the numbers from which the probability follows: is_listed, n_slots,
+        n_listed, n_candidates, n_draws (batches in which slots of the user were drawn).
+
     Raises
     ------
     InputError
-        When a number or a share is out of range.
+        When a number or a share is out of range, when an argument that is required is missing, and when the
+        lists of a further batch of the same users differ from those of `previous`.
 
     See Also
     --------
     correct : Bias-corrected estimates, with or without random exposure.
+    RandomExposure.from_frame : Read the answers to an allocation.
 
     Notes
     -----
@@ -82,8 +142,29 @@ def plan_exposure(
     covariance of the values of the recommenders before the experiment, given the prior, the log and the
     reference values. The best linear estimate has covariance V − V(V + Σ)⁺V.
 
+    A user has n items outside training, of which L are listed. Of m slots, first b = min(⌊m/2⌋, L) are drawn
+    without replacement from the listed items, then a = m − b from the remaining n − b items. The inclusion
+    probability is π = b/L + (1 − b/L) · a/(n − b) for a listed item, and a/(n − b) for each remaining item.
+    After further draws for the same users it is π = 1 − Π(1 − π_batch), provided that the lists were fixed
+    before any answer was seen. Estimates have weights 1/π, so they are unbiased for every recommender, listed
+    or not. Metrics of the first `depth` items gain precision; metrics of the whole ranking (atop, auc) lose
+    some of it, because fewer slots are left for the remaining items.
+
     Examples
     --------
+    >>> from ipseval.validation.simulation import World
+    >>> world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {"popular": examples["popular"], "appeal": examples["appeal"]}
+    >>> allocation = plan_exposure(
+    ...     design="lists", models=models, split=split, n_users=50, n_items=20, rng=3)
+    >>> allocation.groupby("is_listed")["inclusion_probability"].agg(["size", "mean"]).round(2)
+               size  mean
+    is_listed
+    False       397  0.14
+    True        603  0.70
+
     The precision of two experiments, planned from a correction that reads the log alone:
 
     >>> from ipseval import correct, simulation
@@ -96,12 +177,27 @@ def plan_exposure(
     0       25       20         25.0        0.13                 0.21
     1      400       20        400.0        0.04                 0.07
     """
+    if design is not None:
+        return _allocate(
+            design,
+            models=models,
+            split=split,
+            n_users=n_users,
+            n_items=n_items,
+            depth=depth,
+            previous=previous,
+            same_users=same_users,
+            rng=rng,
+            compute=compute,
+        )
+    check_type("correction", correction, Correction, " Pass the result of ipseval.correct, or a design.")
+    assert isinstance(correction, Correction)
     if positive_share is None:
         positive_share = _estimate_positive_share(correction)
     check_fraction("positive_share", positive_share, high_open=False)
     check_fraction("power", power)
     sizes = []
-    for n_exposed, n_shown in product(n_users, n_items):
+    for n_exposed, n_shown in product(_as_sizes(n_users, DEFAULT_USERS), _as_sizes(n_items, DEFAULT_ITEMS)):
         sizes.append((check_positive_int("n_users", n_exposed), check_positive_int("n_items", n_shown)))
     experiments = _plan_experiments(correction, sizes, positive_share)
 
@@ -132,6 +228,98 @@ def plan_exposure(
                 }
             )
     return pd.DataFrame(rows, columns=list(PLAN_COLUMNS))
+
+
+def _as_sizes(sizes: int | Sequence[int] | None, default: Sequence[int]) -> Sequence[int]:
+    """Return the planned sizes as a sequence."""
+    if sizes is None:
+        return default
+    if isinstance(sizes, int):
+        return (sizes,)
+    return sizes
+
+
+def _as_one_size(name: str, sizes: int | Sequence[int] | None, default: int) -> int:
+    """Return the size of an allocation, or raise `InputError` for several sizes."""
+    size: object = default
+    if sizes is not None:
+        size = sizes
+    if isinstance(sizes, Sequence) and len(sizes) == 1:
+        size = sizes[0]
+    if isinstance(size, Sequence):
+        raise InputError(
+            f"must be one number with a design, which allocates one experiment; got {list(size)}. Pass one of "
+            "them.",
+            argument=name,
+        )
+    return check_positive_int(name, size)
+
+
+def _seed_batch(rng: RngLike, batch: int) -> np.random.Generator:
+    """Return the generator of a batch; batches with the same seed have different draws."""
+    generator = as_generator(rng)
+    if batch > 1 and not isinstance(rng, np.random.Generator):
+        return generator.spawn(batch)[-1]
+    return generator
+
+
+def _allocate(
+    design: str,
+    *,
+    models: Mapping[str, Any] | None,
+    split: Split | None,
+    n_users: int | Sequence[int] | None,
+    n_items: int | Sequence[int] | None,
+    depth: int,
+    previous: pd.DataFrame | None,
+    same_users: bool,
+    rng: RngLike,
+    compute: ComputeOptions,
+) -> pd.DataFrame:
+    """Return the allocation of an experiment, after a check of the arguments."""
+    check_choice("design", design, DESIGNS)
+    if split is None:
+        raise InputError("design requires split. Pass the split on which the models were trained.")
+    check_type("split", split, Split, " Make it with split_random or Split.from_frames.")
+    split.check_seen_excluded("the allocation")
+    if design == "lists":
+        if models is None:
+            raise InputError("design='lists' requires models. Pass the recommenders that are compared.")
+        check_models(models, "models", "scorer")
+    elif models is not None:
+        raise InputError("models must be left out with design='uniform', which reads no lists. Remove them.")
+    check_positive_int("depth", depth)
+    check_bool("same_users", same_users)
+    n_slots = _as_one_size("n_items", n_items, DEFAULT_SLOTS)
+    batch = 1
+    if previous is not None:
+        previous = check_allocation(previous)
+        batch = int(previous["batch"].max()) + 1
+    generator = _seed_batch(rng, batch)
+    if not same_users:
+        return allocate_to_new_users(
+            split,
+            models=models,
+            depth=depth,
+            n_users=_as_one_size("n_users", n_users, DEFAULT_ALLOCATED_USERS),
+            n_slots=n_slots,
+            previous=previous,
+            rng=generator,
+            compute=compute,
+        )
+    if previous is None:
+        raise InputError("same_users requires previous. Pass the allocation of the earlier batches.")
+    if n_users is not None:
+        raise InputError(f"n_users must be left out with same_users; got {n_users!r}. Remove it.")
+    return allocate_again(
+        split,
+        models=models,
+        depth=depth,
+        n_slots=n_slots,
+        previous=previous,
+        rng=generator,
+        compute=compute,
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -230,7 +418,10 @@ def _estimate_positive_share(correction: Correction) -> float:
             DataWarning,
         )
         return DEFAULT_SHARE
-    return float(exposure.positive.mean())
+    weight = exposure.weight
+    if weight is None:
+        return float(exposure.positive.mean())
+    return float(weight @ exposure.positive / weight.sum())
 
 
 def _expected_noise(correction: Correction, n_positives: float, user_positives: float) -> FloatArray:
@@ -240,7 +431,9 @@ def _expected_noise(correction: Correction, n_positives: float, user_positives: 
     root = np.sqrt(1 + path.within * user_positives)
     spread = np.tensordot(correction.posterior.grid_mass, path.spread, 1)
     noise = spread * np.outer(root, root) / n_positives
-    if sample is not None:
+    # The experiment has uniform slots, so that the covariance of a designed pilot does not apply to it.
+    is_designed = correction.random_exposure is not None and correction.random_exposure.is_designed
+    if sample is not None and not is_designed:
         sample_share = sample.size / (sample.size + POOLING_SIZE)
         noise = (1 - sample_share) * noise + sample_share * sample.sample_covariance * (
             sample.size / n_positives

@@ -36,6 +36,9 @@ VARIANCE_POOLING_SIZE = 20
 # The covariance of the sample depends on the posterior of α, which a second pass uses.
 N_PASSES = 2
 
+# Number of hits with which the sample's value counts half in the variance of a designed exposure.
+VALUE_POOLING_SIZE = 5
+
 # Points of the grid below this probability are omitted.
 NEGLIGIBLE = 1e-6
 
@@ -72,6 +75,10 @@ class RandomSample:
         Mean number of positives of the user of a positive, Σ s²/Σ s; with weights Σ_u (Σ w)²/Σ w².
     ess : float or None
         Effective number of positives, (Σ w)²/Σ w², where they have weights.
+    hit_weight, miss_weight, miss_share : float or None
+        For weights of an exposure design: mean weight of positives that are in the first items of some
+        recommender and of those that are not, and the share of the latter among all relevant pairs. Listed
+        items are shown more often, so the two means differ.
     """
 
     value: FloatArray
@@ -80,12 +87,23 @@ class RandomSample:
     n_users: int
     user_size: float
     ess: float | None = None
+    hit_weight: float | None = None
+    miss_weight: float | None = None
+    miss_share: float | None = None
 
     @classmethod
     def from_ranks(
-        cls, ranks: Mapping[str, RankedPositives], path: CorrectionPath, weight: FloatArray | None = None
+        cls,
+        ranks: Mapping[str, RankedPositives],
+        path: CorrectionPath,
+        weight: FloatArray | None = None,
+        *,
+        is_designed: bool = False,
     ) -> RandomSample:
-        """Return the mean over ranked random-exposure positives, with equal or passed weights."""
+        """Return the mean over ranked random-exposure positives, with equal or passed weights.
+
+        `is_designed` says that the weights are those of an exposure design.
+        """
         ranked = next(iter(ranks.values()))
         values = compute_contributions(ranks, path.metrics, path.ties)
         ess: float | None = None
@@ -103,6 +121,9 @@ class RandomSample:
             user_size = float((sum_by_user(ranked, weight[:, None]) ** 2).sum() / square)
         n_users = int(ranked.users.size)
         covariance = influence.T @ influence * (n_users / max(n_users - 1, 1))
+        design = {}
+        if weight is not None and is_designed:
+            design = _describe_design(weight / total * len(ranked), values[:, ~path.whole])
         return cls(
             value=np.asarray(mean),
             sample_covariance=covariance,
@@ -110,12 +131,52 @@ class RandomSample:
             n_users=n_users,
             user_size=user_size,
             ess=ess,
+            **design,
         )
 
     @property
     def size(self) -> float:
         """The effective number of positives."""
         return self.n_positives if self.ess is None else self.ess
+
+    def cell_sizes(self, path: CorrectionPath) -> FloatArray:
+        """Return the effective number of positives of each cell, (n_cells,).
+
+        For metrics cut at a rank, only the weights of hits count: Σ w over the mean weight of hits is the size
+        of the uniform sample that would have as many of them.
+        """
+        sizes = np.full(path.whole.size, float(self.size))
+        if self.hit_weight is not None:
+            sizes[~path.whole] = self.n_positives / self.hit_weight
+        return sizes
+
+    def half_hit(self, path: CorrectionPath) -> FloatArray:
+        """Return the covariance that half a hit more would add, (n_cells, n_cells)."""
+        if self.hit_weight is None:
+            return path.half_hit(self.size)
+        sizes = self.cell_sizes(path)
+        return np.asarray(path.half_hit(0) / np.outer(sizes + 1, sizes + 1))
+
+    def interval_covariance(self, path: CorrectionPath) -> FloatArray:
+        """Return the covariance from which the interval of the sample alone is computed.
+
+        The weights of a designed exposure leave few effective users, so that the covariance is scaled as in
+        `covariance`.
+        """
+        covariance = self.sample_covariance
+        if self.hit_weight is not None:
+            covariance = covariance * self._t_factor
+        return np.asarray(covariance + self.half_hit(path))
+
+    @property
+    def _n_effective_users(self) -> float:
+        """Number of users; with unequal weights the effective number is below it."""
+        return self.n_users * self.size / self.n_positives
+
+    @property
+    def _t_factor(self) -> float:
+        """Factor of the variance of a t distribution with n − 1 degrees of freedom."""
+        return max(self._n_effective_users - 1, 3) / max(self._n_effective_users - 3, 1)
 
     def covariance(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
         """Return the covariance of the mean, pooled from the path and from the sample.
@@ -124,29 +185,39 @@ class RandomSample:
         small variance, too, so that its covariance alone would make it look precise.
         """
         path_covariance = self._path_covariance(path, grid_mass)
-        # With unequal weights the effective number of users is below their number.
-        n_users = self.n_users * self.size / self.n_positives
-        # The factor of the variance of a t distribution with n − 1 degrees of freedom.
-        sample_covariance = self.sample_covariance * (max(n_users - 1, 3) / max(n_users - 3, 1))
-        level = np.sqrt(self._variance_level(path, path_covariance, sample_covariance, n_users))
+        sample_covariance = self.sample_covariance * self._t_factor
+        level = np.sqrt(self._variance_level(path, path_covariance, sample_covariance))
         path_share = POOLING_SIZE / (POOLING_SIZE + self.size)
         pooled = path_share * path_covariance * np.outer(level, level)
         pooled = pooled + (1 - path_share) * sample_covariance
-        return np.asarray(pooled + path.half_hit(self.size))
+        return np.asarray(pooled + self.half_hit(path))
 
     def _path_covariance(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
         """Return the covariance of the mean that follows from the contributions of the path."""
-        spread = np.tensordot(grid_mass, path.spread, 1)
+        spread: FloatArray = np.tensordot(grid_mass, path.spread, 1)
+        if self.hit_weight is not None and self.miss_weight is not None and self.miss_share is not None:
+            # A miss contributes −θ, with a weight that is miss_weight/hit_weight times as large as that of a
+            # hit: E[w (c − θ)²]/E[w | hit] = spread + (miss_weight/hit_weight − 1) P(miss) θ².
+            value = np.where(path.whole, 0, self._pool_value(path, grid_mass))
+            excess = (self.miss_weight / self.hit_weight - 1) * self.miss_share
+            spread = np.asarray(spread + excess * np.outer(value, value))
         # Positives of one user are correlated: the design effect of clusters of `user_size` positives.
         root = np.sqrt(1 + path.within * (self.user_size - 1))
-        return np.asarray(spread * np.outer(root, root) / self.size)
+        root = root / np.sqrt(self.cell_sizes(path))
+        return np.asarray(spread * np.outer(root, root))
+
+    def _pool_value(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
+        """Return the value of each cell, shrunk from the sample to the path by the number of hits."""
+        path_value = np.tensordot(grid_mass, path.value, 1)
+        n_hits = self.cell_sizes(path) * self.value
+        share = n_hits / (n_hits + VALUE_POOLING_SIZE)
+        return np.asarray(share * self.value + (1 - share) * path_value)
 
     def _variance_level(
         self,
         path: CorrectionPath,
         path_covariance: FloatArray,
         sample_covariance: FloatArray,
-        n_users: float,
     ) -> FloatArray:
         """Return the factor of the variances of the path, shrunk from the ratio of sample and path.
 
@@ -154,13 +225,35 @@ class RandomSample:
         and by hits where only the top ranks count.
         """
         cell_metric = path.metric_of
-        cell_size = np.where(path.whole, n_users, self.size * self.value)
+        cell_size = np.where(path.whole, self._n_effective_users, self.cell_sizes(path) * self.value)
         size: FloatArray = np.bincount(cell_metric, cell_size) / np.bincount(cell_metric)
         sample_variance = np.bincount(cell_metric, np.diag(sample_covariance))
         path_variance = np.bincount(cell_metric, np.diag(path_covariance))
         ratio = np.divide(sample_variance, path_variance, out=np.ones(size.size), where=path_variance > 0)
         level = (size * ratio + VARIANCE_POOLING_SIZE) / (size + VARIANCE_POOLING_SIZE)
         return np.asarray(level[cell_metric])
+
+
+def _describe_design(weight: FloatArray, cut_values: FloatArray) -> dict[str, float]:
+    """Return the fields of `RandomSample` about hits and misses; the mean of the weights is 1.
+
+    `cut_values` are the contributions to the metrics cut at a rank, (n_positives, n_cells).
+    """
+    is_hit = (cut_values != 0).any(axis=1)
+    hit_weights = weight[is_hit]
+    miss_weights = weight[~is_hit]
+    # Without a hit, its weight is that of the pairs that are shown most often.
+    hit_weight = float(weight.min())
+    if is_hit.any():
+        hit_weight = float(hit_weights @ hit_weights / hit_weights.sum())
+    miss_weight = hit_weight
+    if not is_hit.all():
+        miss_weight = float(miss_weights @ miss_weights / miss_weights.sum())
+    return {
+        "hit_weight": hit_weight,
+        "miss_weight": miss_weight,
+        "miss_share": float(miss_weights.sum() / weight.sum()),
+    }
 
 
 @dataclass(frozen=True, eq=False)

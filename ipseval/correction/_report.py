@@ -66,6 +66,8 @@ class CorrectionReport:
         The correction strength.
     truncated_share : float
     confidence_level : float
+    precision_loss : str
+        Sentence about metrics of the whole ranking, where the exposure was designed; else "".
     """
 
     frame: pd.DataFrame
@@ -79,6 +81,7 @@ class CorrectionReport:
     alpha: AlphaPosterior
     truncated_share: float
     confidence_level: float
+    precision_loss: str = ""
 
     @property
     def has_sample(self) -> bool:
@@ -287,7 +290,10 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
     lines = ["AOA is unbiased only if exposure was uniform."]
     if report.has_sample:
         names = "The random sample and PPI are" if PPI in report.estimators else "The random sample is"
-        lines.append(f"{names} consistent if users and items were drawn uniformly at random.")
+        drawn = "users and items were drawn uniformly at random"
+        if report.random_exposure is not None and report.random_exposure.is_designed:
+            drawn = "users were drawn at random and all allocated items were shown to them"
+        lines.append(f"{names} consistent if {drawn}.")
     lines.append(
         "The bias-corrected estimate is a posterior mean that depends on the prior of the correction "
         f"strength; the posterior of the strength is {report.alpha.interval}."
@@ -314,6 +320,9 @@ def _excluded_sentences(report: CorrectionReport) -> list[str]:
     if exposure.n_uncovered:
         users = format_count(exposure.n_uncovered, "user")
         sentences.append(f"{users} without a row in the log, from the random sample.")
+    if exposure.n_unanswered:
+        users = format_count(exposure.n_unanswered, "user")
+        sentences.append(f"{users} without some answer, from the random exposure.")
     return sentences
 
 
@@ -326,6 +335,7 @@ def _data_sentences(report: CorrectionReport) -> list[str]:
             f"Items in randomised slots follow popularity with exponent {slope:.2f}; the exponent of random "
             f"slots is 0 ± {error:.2f}."
         )
+    lines.append(report.precision_loss)
     for row in report.reference_values.to_dict("records"):
         lines.append(_reference_sentence(row))
     return lines

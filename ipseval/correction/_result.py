@@ -29,7 +29,7 @@ from ipseval.inference.comparisons import list_pairs
 from ipseval.inference.estimate_frame import FRAME_COLUMNS
 from ipseval.inference.intervals import compute_normal_interval
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import write_or_return
+from ipseval.reporting.formatting import join_names, write_or_return
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import check_positive_int
 from ipseval.utils.public import public_class
@@ -40,6 +40,7 @@ CLAIMS = {
     PPI: str(Claim("consistent", "under the conditions of random-sample; usually with a smaller error")),
     CORRECTED: "posterior mean given the prior of the correction strength; converges to random-sample",
 }
+DESIGN_NOTE = "pairs are weighted by the inverse of their inclusion probability"
 # The path is flat if the correction at a strength of 0.45 is below this share of AOA above chance.
 FLAT_PATH = 0.25
 COMPARE_COLUMNS = (
@@ -120,12 +121,14 @@ class Correction(Result):
         aoa_counts = (path.n_users, path.n_positives, path.ess[0])
         rows = self._estimator_rows(AOA_POOLED, path.value[0], path.covariance[0], aoa_counts)
         if sample is not None:
-            half_hit = path.half_hit(sample.size)
+            half_hit = sample.half_hit(path)
             counts = (sample.n_users, sample.n_positives, float(sample.size))
             note = ""
             if sample.ess is not None:
                 note = "assumes that randomised slots were random; pairs are weighted"
-            covariance = sample.sample_covariance + half_hit
+            if sample.hit_weight is not None:
+                note = "; ".join(filter(None, (DESIGN_NOTE, self._precision_loss)))
+            covariance = sample.interval_covariance(path)
             rows += self._estimator_rows(RANDOM_SAMPLE, sample.value, covariance, counts, note)
             if self.ppi is not None:
                 covariance = self.ppi.covariance + half_hit
@@ -138,6 +141,23 @@ class Correction(Result):
             "; ".join(self._notes()),
         )
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
+
+    @property
+    def _precision_loss(self) -> str:
+        """Sentence on the effective sample of metrics of the whole ranking; empty without designed exposure."""
+        sample = self.sample
+        if sample is None or sample.hit_weight is None:
+            return ""
+        labels = []
+        for metric in self.path.metrics:
+            if metric.cutoff is None:
+                labels.append(metric.label)
+        if not labels:
+            return ""
+        return (
+            f"{join_names(labels)}: metrics of the whole ranking lose precision by the design; their effective "
+            f"sample is {sample.size:,.0f} of {sample.n_positives:,} positives."
+        )
 
     @property
     def _grid_position(self) -> int:
@@ -356,6 +376,7 @@ class Correction(Result):
             n_random_users=0 if sample is None else sample.n_users,
             n_random_positives=0 if sample is None else sample.n_positives,
             random_exposure=self.random_exposure,
+            precision_loss=self._precision_loss,
             reference_values=self.reference_values,
             alpha=self.alpha,
             truncated_share=self._truncated_share,

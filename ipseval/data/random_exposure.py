@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from ipseval.data.exposure_design import read_answers
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions, check_codes, check_interactions, to_row_selection
 from ipseval.errors import DataWarning, InputError
@@ -64,6 +65,10 @@ class RandomExposure:
     slope : (float, float) or None
         For pairs from randomised slots: the power of popularity with which items were shown, from −10 to 10,
         and its standard error under random slots, for which the power is 0.
+    is_designed : bool
+        Whether the weights are 1/π of an experiment with known inclusion probabilities π.
+    n_unanswered : int
+        Users of the experiment who are left out because an answer is missing.
 
     Raises
     ------
@@ -100,9 +105,11 @@ class RandomExposure:
     weight: FloatArray | None = None
     n_uncovered: int = 0
     slope: tuple[float, float] | None = None
+    is_designed: bool = False
+    n_unanswered: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("n_users", "n_items", "n_dropped", "n_uncovered"):
+        for name in ("n_users", "n_items", "n_dropped", "n_uncovered", "n_unanswered"):
             check_positive_int(name, getattr(self, name), minimum=0)
         self._set_codes("user", self.n_users)
         self._set_codes("item", self.n_items)
@@ -136,6 +143,8 @@ class RandomExposure:
         user: str = "user",
         item: str = "item",
         positive: str = "positive",
+        inclusion_probability: str | IntoFrame | None = None,
+        missing: Literal["raise", "drop"] = "raise",
     ) -> RandomExposure:
         """Read pairs that were shown at random from a data frame.
 
@@ -148,6 +157,13 @@ class RandomExposure:
         user, item, positive : str
             Names of the columns; the column of positives holds True/False or 1/0. Default: the names of the
             parameters.
+        inclusion_probability : str or data frame, optional
+            The allocation of `plan_exposure(design=…)`, to which the frame has the answers; or the name of a
+            column of the frame with the probability that each pair is shown. Default: all pairs were shown
+            with equal probability.
+        missing : {"raise", "drop"}, default "raise"
+            Treatment of allocated pairs without an answer: an error, or the users with such a pair are left
+            out and counted. Used with `inclusion_probability`.
 
         Returns
         -------
@@ -157,11 +173,31 @@ class RandomExposure:
         Raises
         ------
         InputError
-            For unknown ids, repeated pairs, missing entries, or positives other than 0 and 1.
+            For unknown ids, repeated pairs, missing entries, or positives other than 0 and 1; for shown pairs
+            that were never allocated, and inclusion probabilities that are outside (0, 1] or do not add up to
+            the slots of a user.
+
+        Warns
+        -----
+        DataWarning
+            If the inverse probabilities of a column add up to another number of items than the users have
+            outside the training part of a split.
 
         See Also
         --------
         RandomExposure.from_ratings : Apply a threshold to ratings of items shown at random.
+        plan_exposure : Allocate pairs to users with known inclusion probabilities.
+
+        Notes
+        -----
+        With inclusion probabilities π, a pair has the weight 1/π: Σ c/π over the positive pairs is unbiased for
+        the total of c over all positive pairs of the exposed users [1]_, and a mean is the ratio of two such
+        totals.
+
+        References
+        ----------
+        .. [1] Horvitz and Thompson, "A generalization of sampling without replacement from a finite
+           universe", JASA 1952, doi:10.1080/01621459.1952.10483446
 
         Examples
         --------
@@ -170,19 +206,45 @@ class RandomExposure:
         >>> exposure = RandomExposure.from_frame(shown, Interactions.from_frame(shown))
         >>> exposure.n_exposed, exposure.n_positive
         (array([1, 2]), array([1, 1]))
+
+        Two of four items were shown to each user, item 1 with probability 0.75:
+
+        >>> shown["probability"] = [0.25, 0.75, 0.75]
+        >>> RandomExposure.from_frame(
+        ...     shown, Interactions.from_frame(shown), inclusion_probability="probability").weight.round(2)
+        array([4.  , 1.33, 1.33])
         """
-        log = Interactions.from_frame(
-            frame, user=user, item=item, value=positive, users=ids.user_ids, items=ids.item_ids
-        )
-        assert log.value is not None
-        is_invalid = ~np.isin(log.value, (0, 1))
-        if is_invalid.any():
-            raise InputError(
-                f"column {positive!r} must hold 0/1 or False/True; {int(is_invalid.sum())} of "
-                f"{is_invalid.size} rows do not (e.g. {log.value[is_invalid][0]}). Compare ratings with a "
-                "threshold first."
+        if inclusion_probability is None:
+            if missing != "raise":
+                raise InputError(
+                    f"missing must be left out without inclusion_probability; got {missing!r}. Pass the allocation."
+                )
+            log = Interactions.from_frame(
+                frame, user=user, item=item, value=positive, users=ids.user_ids, items=ids.item_ids
             )
-        return cls._from_interactions(log, log.value.astype(bool))
+            assert log.value is not None
+            _check_positives(log.value, positive)
+            return cls._from_interactions(log, log.value.astype(bool))
+        answers = read_answers(
+            frame,
+            ids,
+            names=(user, item, positive),
+            inclusion_probability=inclusion_probability,
+            missing=missing,
+        )
+        _check_positives(answers.positive, positive)
+        return cls(
+            user=answers.user,
+            item=answers.item,
+            positive=answers.positive.astype(bool),
+            n_users=int(ids.user_ids.size),
+            n_items=int(ids.item_ids.size),
+            user_ids=ids.user_ids,
+            item_ids=ids.item_ids,
+            weight=1 / answers.probability,
+            is_designed=True,
+            n_unanswered=answers.n_unanswered,
+        )
 
     @classmethod
     def from_ratings(cls, log: Interactions, *, threshold: float) -> RandomExposure:
@@ -395,6 +457,17 @@ class RandomExposure:
         return replace(self.select(keep), n_dropped=self.n_dropped + n_removed)
 
 
+def _check_positives(value: FloatArray, name: str) -> None:
+    """Raise `InputError` unless the values of a column are 0 and 1."""
+    is_invalid = ~np.isin(value, (0, 1))
+    if is_invalid.any():
+        raise InputError(
+            f"column {name!r} must hold 0/1 or False/True; {int(is_invalid.sum())} of "
+            f"{is_invalid.size} rows do not (e.g. {value[is_invalid][0]}). Compare ratings with a "
+            "threshold first."
+        )
+
+
 def _recode_to_universe(codes: IntArray, ids: AnyArray, universe: AnyArray, role: str) -> IntArray:
     """Return the codes of users or items in another universe, or raise `InputError` for unknown ids."""
     positions = find_positions(ids, universe, f"{role}s of the log and of ids")
@@ -470,6 +543,7 @@ def check_exposure(exposure: object, name: str = "exposure") -> None:
     assert isinstance(exposure, RandomExposure)
     if exposure.weight is not None:
         raise InputError(
-            f"{name} must have equal weights, because propensity models do not use weights; got unequal "
-            "weights. Pass it to ipseval.correct as random_exposure instead."
+            f"{name} must have equal weights, because propensity models count exposures and likes of items as "
+            "draws with equal probability; got unequal weights. Pass it to ipseval.correct as random_exposure "
+            "instead."
         )

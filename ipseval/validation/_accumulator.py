@@ -105,6 +105,7 @@ class ValidationAccumulator:
             random=random,
             has_exposure=is_exposed,
             ties=self.ties,
+            exposure=shown if shown.weight is not None else None,
         )
         pooled = comparisons["pooled"]
         self.baselines = {}

@@ -12,7 +12,7 @@ from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, Sample
+from ipseval.estimators import Estimator, Sample, Snips
 from ipseval.estimators.base import Target
 from ipseval.estimators.labels import get_unweighted_estimator
 from ipseval.estimators.sample import build_sample
@@ -32,12 +32,17 @@ def exposure_outside_training(
     study: RandomExposureStudy, split: Split, threshold: float | None = None
 ) -> RandomExposure:
     """Return the random exposure without training pairs, with its positives at a threshold."""
-    split.check_seen_excluded("validation against random exposure")
     if not same_ids(split, study.biased):
         raise InputError("the split must be over the user_ids and item_ids of the study.")
     if threshold is None:
         threshold = study.threshold
-    exposure = RandomExposure.from_ratings(study.random, threshold=threshold).exclude(split.train)
+    return remove_training_pairs(RandomExposure.from_ratings(study.random, threshold=threshold), split)
+
+
+def remove_training_pairs(random_exposure: RandomExposure, split: Split) -> RandomExposure:
+    """Return a random exposure without training pairs, or raise `InputError` if no positive remains."""
+    split.check_seen_excluded("validation against random exposure")
+    exposure = random_exposure.exclude(split.train)
     if not exposure.positive.any():
         raise InputError("every random-exposure positive is a training pair: there is no reference.")
     return exposure
@@ -65,6 +70,7 @@ class PairedPositives:
     held_out: Ranks
     random: Ranks
     ties: TieChoice
+    exposure: RandomExposure | None = None  # with the weights of the random positives; None for equal weights
 
     @classmethod
     def build_by_target(
@@ -75,9 +81,17 @@ class PairedPositives:
         random: Ranks,
         has_exposure: BoolArray,
         ties: TieChoice,
+        exposure: RandomExposure | None = None,
     ) -> dict[Target, PairedPositives]:
         """Return the comparison for each target, over the users with random exposure, (n_users,)."""
-        everyone = cls(target="pooled", metrics=tuple(metrics), held_out=held_out, random=random, ties=ties)
+        everyone = cls(
+            target="pooled",
+            metrics=tuple(metrics),
+            held_out=held_out,
+            random=random,
+            ties=ties,
+            exposure=exposure,
+        )
         pooled = everyone.select_users(has_exposure)
         comparisons: dict[Target, PairedPositives] = {}
         for target in targets:
@@ -135,10 +149,15 @@ class PairedPositives:
 
     @cached_property
     def reference(self) -> Estimates:
-        """Unweighted averages over random positives."""
+        """Averages over random positives, weighted by 1/π where the exposure has weights."""
         samples = self._build_unweighted_samples(self.random)
         contributions = compute_contributions(samples, self.metrics)
-        return compute_estimates(samples, self.metrics, self.plain, contributions)
+        estimator = self.plain
+        if self.exposure is not None:
+            estimator = Snips(normalize="pooled")
+            for name, sample in samples.items():
+                samples[name] = replace(sample, propensity=1 / _find_weights(sample.ranked, self.exposure))
+        return compute_estimates(samples, self.metrics, estimator, contributions)
 
     @cached_property
     def baseline(self) -> Estimates:
@@ -179,6 +198,15 @@ class PairedPositives:
             has_positives[first.ranked.users] = True
             comparison = comparison.select_users(has_positives)
         return comparison, samples
+
+
+def _find_weights(ranked: RankedPositives, exposure: RandomExposure) -> FloatArray:
+    """Return the weights of ranked pairs of an exposure that has weights."""
+    assert exposure.weight is not None
+    keys = ranked.user * np.int64(exposure.n_items) + ranked.item
+    order = np.argsort(exposure.pair_key)
+    rows = order[np.searchsorted(exposure.pair_key, keys, sorter=order)]
+    return np.asarray(exposure.weight[rows])
 
 
 def rank_with_pairs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from ipseval.correction import PPI
 from ipseval.correction.prediction_powered import list_pairs_to_predict
 from ipseval.data.interactions import Interactions
-from ipseval.data.random_exposure import RandomExposure, check_exposure
+from ipseval.data.random_exposure import READ_ADVICE, RandomExposure, check_exposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator
@@ -41,7 +41,12 @@ from ipseval.validation._accumulator import ValidationAccumulator
 from ipseval.validation._calibration import Calibration, with_seeds
 from ipseval.validation._criteria import draw_user_weights
 from ipseval.validation._curve import check_trainers
-from ipseval.validation._population import exposure_outside_training, positive_pair_keys, rank_with_pairs
+from ipseval.validation._population import (
+    exposure_outside_training,
+    positive_pair_keys,
+    rank_with_pairs,
+    remove_training_pairs,
+)
 from ipseval.validation._result import RANDOM_SAMPLE, Validation
 from ipseval.validation.datasets import RandomExposureStudy
 
@@ -102,7 +107,9 @@ def validate(
         Name -> Propensity, model with `fit(train)`, `DensityRatioPropensity`, or function
         `Calibration` -> Propensity.
     random_exposure : RandomExposure, optional
-        Replaces a study: pairs shown at random, over the ids of `split`. They are the reference.
+        Replaces a study: pairs shown at random, over the ids of `split`. They are the reference. With the
+        inclusion probabilities π of a design, the reference is Σ c/π / Σ 1/π over the positive pairs, with an
+        error from the sums of users.
     metrics : iterable of str or Metric, default ("atop", "recall@5", "recall@10", "mean_dcg")
         Metrics of mean type. Other metrics have no reference: a few random positives give the average of
         c(rank) over all relevant items, but not the NDCG of all relevant items.
@@ -137,7 +144,8 @@ def validate(
     ------
     InputError
         For metrics of another type, an id space that differs from the study's, or fewer than two models.
-        Unless there is either a study or a random exposure, whose pairs must have equal weights.
+        Unless there is either a study or a random exposure. With unequal weights of the random exposure, for
+        averages over users, "ppi", and propensities that are fitted to it.
 
     Warns
     -----
@@ -193,6 +201,7 @@ def validate(
         if request != PPI:
             estimator_objects.append(resolve_estimator(request))
 
+    _check_weighted_estimators(random_exposure, requested_estimators, estimator_objects)
     check_compute(compute)
     generator = as_generator(rng)
     study = _resolve_study(study, random_exposure, split, threshold)
@@ -221,7 +230,7 @@ def validate(
         else:
             current_split = split
         fold = generator.permutation(np.arange(current_split.n_users) % n_folds)
-        exposure = exposure_outside_training(study, current_split, threshold)
+        exposure = _find_exposure(study, random_exposure, current_split, threshold)
         scorers = _build_scorers(models, current_split, is_trained=split is not None)
         pairs = positive_pair_keys(exposure)
         candidates = None
@@ -239,6 +248,38 @@ def validate(
             candidates=candidates,
         )
     return accumulator.result(study, len(positives.random))
+
+
+def _find_exposure(
+    study: RandomExposureStudy,
+    random_exposure: RandomExposure | None,
+    split: Split,
+    threshold: float | None,
+) -> RandomExposure:
+    """Return the pairs outside training that are compared, with the weights of a random exposure."""
+    if random_exposure is None:
+        return exposure_outside_training(study, split, threshold)
+    return remove_training_pairs(random_exposure, split)
+
+
+def _check_weighted_estimators(
+    exposure: object, requests: Sequence[str | Estimator], estimators: Sequence[Estimator]
+) -> None:
+    """Raise `InputError` for estimators that have no reference where random exposure has unequal weights."""
+    if not isinstance(exposure, RandomExposure) or exposure.weight is None:
+        return
+    if PPI in requests:
+        raise InputError(
+            f"estimators must not contain {PPI!r} where random_exposure has unequal weights, because its "
+            "predictions are fitted to pairs with equal weights. Remove it."
+        )
+    for estimator in estimators:
+        if estimator.target == "user":
+            raise InputError(
+                f"estimators must average over pairs where random_exposure has unequal weights; got "
+                f"{estimator.label!r}, an average over users. The weighted mean of the few random positives of "
+                "one user is biased. Pass estimators=['snips-pooled']."
+            )
 
 
 def _build_scorers(models: Mapping[str, Any], split: Split, *, is_trained: bool) -> dict[str, object]:
@@ -264,7 +305,7 @@ def _resolve_study(
         advice = " Load one with ipseval.datasets, or pass random_exposure and split."
         check_type("study", study, RandomExposureStudy, advice)
         return study
-    check_exposure(random_exposure, "random_exposure")
+    check_type("random_exposure", random_exposure, RandomExposure, READ_ADVICE)
     if split is None:
         raise InputError("random_exposure requires split. Pass the split on which the models were trained.")
     if threshold is not None:
@@ -377,6 +418,7 @@ def calibrate_gamma(calibration: Calibration, *, held_out: bool = False) -> Prop
     which noise in small counts flattens.
     """
     exposure = calibration.exposure
+    check_exposure(exposure)
     fit = fit_gamma_from_exposure(
         calibration.train.popularity,
         exposure.n_exposed,

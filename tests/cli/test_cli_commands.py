@@ -214,6 +214,15 @@ FAILURE = {
     ),
     "nothing to fit to": (["fit", "propensity", "log.csv", "--propensity", "impressions"], "needs impr"),
     "plan": (["plan", "log.csv", "--positive-share", "2", *FAST], "in (0, 1]"),
+    "a batch without a design": (["plan", "log.csv", "--same-users", *FAST], "give --design with them"),
+    "an allocation of several sizes": (
+        ["plan", "log.csv", "--design", "uniform", "--n-users", "5,9"],
+        "n-users must be one number",
+    ),
+    "an allocation without answers": (
+        ["correct", "log.csv", "--allocation", "log.csv", *FAST],
+        "--allocation requires --random-exposure",
+    ),
     "plan of a stored result": (["plan", "vectors.npy"], "Give the log: a table with a row per interaction"),
     "a split without times": (
         ["evaluate", "log.csv", "--ignore", "ts", "--split", "global-time"],
@@ -365,7 +374,10 @@ OTHERWISE = {
         "models": "--model", "split": "LOG, --split", "rng": "--seed", "prior": "a value made in Python",
         "compute": "--threads, --memory, --engine, --quiet",
     },
-    "plan_exposure": {"correction": "LOG and the options of correct"},
+    "plan_exposure": {
+        "correction": "LOG and the options of correct", "models": "--model", "split": "LOG, --split",
+        "rng": "--seed", "compute": "--threads, --memory, --engine, --quiet",
+    },
     "split_leave_one_out": {"log": "LOG", "rng": "--seed", "seen": "of lists, too"},
 }  # fmt: skip
 COMMANDS = {"evaluate": "evaluate", "read": "evaluate", "correct": "correct", "plan_exposure": "plan"}
@@ -382,7 +394,7 @@ def test_every_argument_in_python_has_its_option_with_the_same_default(name: str
             continue
         assert argument in actions, f"{name}({argument}=) has no option"
         default, option_default = parameter.default, actions[argument].default
-        if argument in ("metrics", "n_users", "n_items"):
+        if argument == "metrics":
             assert option_default == ",".join(map(str, default))
         elif argument == "missing" or isinstance(option_default, str):
             assert option_default == default, argument
