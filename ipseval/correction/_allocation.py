@@ -75,7 +75,7 @@ def allocate_to_new_users(
 
     `models` is None for uniform slots.
     """
-    n_candidates = split.n_items - np.bincount(split.excluded.user, minlength=split.n_users)
+    n_candidates = split.n_items - np.bincount(split.excluded_pairs.user, minlength=split.n_users)
     is_available = n_candidates > 0
     if previous is not None:
         is_available[_find_users(previous, split)] = False
@@ -133,7 +133,7 @@ def list_user_slots(
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> dict[int, UserSlots]:
     """Return the candidates of users, and their union of the first `depth` items of every recommender."""
-    excluded = split.excluded
+    excluded = split.excluded_pairs
     candidates_by_user = {}
     for user in users.tolist():
         trained_items = excluded.item[excluded.user == user]
