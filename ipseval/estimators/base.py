@@ -53,6 +53,9 @@ class Estimator(ABC):
         Whether it reads impressions and a reward model, as in `ipseval.policies.evaluate_rewards`.
     takes_root : bool
         Whether it supports metrics that are the root of a mean, such as rmse.
+    can_exceed_range : bool
+        Whether an estimate can leave the range of its metric, as one by ips does. Intervals of other
+        estimates are kept within the range.
 
     See Also
     --------
@@ -67,6 +70,7 @@ class Estimator(ABC):
     counts_all_users: ClassVar[bool] = False
     needs_rewards: ClassVar[bool] = False
     takes_root: ClassVar[bool] = False
+    can_exceed_range: ClassVar[bool] = False
 
     @property
     def estimand(self) -> str:

@@ -171,6 +171,10 @@ class Estimate:
         Those notes that are about users without a list and about short lists.
     estimand : {"mean over users", "mean over interactions"}, default "mean over users"
         Average that is estimated.
+    weighted : bool, default False
+        Whether the propensities enter the value.
+    can_exceed_range : bool, default False
+        Whether the value can leave the range of the metric.
 
     See Also
     --------
@@ -187,6 +191,8 @@ class Estimate:
     suppressed: bool = False
     of_lists: tuple[str, ...] = ()
     estimand: str = "mean over users"
+    weighted: bool = False
+    can_exceed_range: bool = False
 
     def __repr__(self) -> str:
         error = ""
@@ -299,4 +305,6 @@ def build_estimate(
         notes=(*notes, *of_lists),
         of_lists=tuple(of_lists),
         estimand=estimator.estimand,
+        weighted=estimator.weighted,
+        can_exceed_range=estimator.can_exceed_range,
     )

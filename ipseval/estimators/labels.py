@@ -92,16 +92,6 @@ def get_unweighted_estimator(target: Target) -> Estimator:
     return ESTIMATORS[AOA]
 
 
-def can_exceed_range(label: str) -> bool:
-    """Return whether estimates with this label may leave the range of their metric."""
-    return label.partition("(")[0] in (IPS, "dr")
-
-
-def is_unweighted(label: str) -> bool:
-    """Return whether this is a label of the unweighted average (AOA)."""
-    return label in (AOA, AOA_POOLED)
-
-
 DISPLAY_NAMES = {
     AOA: "AOA",
     AOA_POOLED: "AOA pooled",

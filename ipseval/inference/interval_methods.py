@@ -12,7 +12,6 @@ from scipy.special import expit, logit
 
 from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.estimators.estimate import compute_independent_sums, estimate
-from ipseval.estimators.labels import can_exceed_range
 from ipseval.estimators.user_sums import ROUNDING_SHARE
 from ipseval.inference._linear_groups import ContributionStacks, group_estimates, list_keys
 from ipseval.inference.intervals import (
@@ -202,11 +201,11 @@ def compute_normal_intervals(
             unit_metrics.add(metric.label)
 
     for key, result in estimates.items():
-        _, metric_label, estimator_label = key
+        _, metric_label, _ = key
         low, high = compute_normal_interval(
             result.value, result.standard_error, confidence_level=confidence_level
         )
-        if metric_label in unit_metrics and not can_exceed_range(estimator_label):
+        if metric_label in unit_metrics and not result.can_exceed_range:
             low, high = constrain_to_unit_interval(result.value, low, high)
         intervals[key] = Interval(result.standard_error, low, high)
     return intervals

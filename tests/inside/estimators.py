@@ -7,7 +7,6 @@ from ipseval.estimators.labels import (
     AOA_POOLED,
     ESTIMATORS_SHOWN,
     SNIPS_POOLED,
-    can_exceed_range,
     resolve_estimator,
 )
 from ipseval.estimators.sample import SampleSize, build_sample, check_sampled_lists

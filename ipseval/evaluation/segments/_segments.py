@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.estimators.labels import can_exceed_range, default_estimators
+from ipseval.estimators.labels import default_estimators
 from ipseval.evaluation.segments._group_statistics import (
     RELATIVE_ROUNDING,
     compute_gap,
@@ -56,7 +56,7 @@ class SegmentCell:
     suppressed : (n_models, n_groups) bool array
         Whether a value is not shown, for the reason in `flags`.
     in_unit : bool
-        Whether the metric is between 0 and 1.
+        Whether the estimates are between 0 and 1.
     """
 
     value: FloatArray
@@ -189,7 +189,7 @@ class Segments(Result):
             "estimator": estimator,
         }
         columns |= _interval_columns("estimate", values, np.sqrt(np.diag(covariance)), half_width)
-        if cell.in_unit and not can_exceed_range(estimator):
+        if cell.in_unit:
             columns["ci_low"], columns["ci_high"] = _clip_to_unit(values, half_width)
         columns |= {
             "n_members": self.sizes,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from ipseval.estimators import UserSums
+from ipseval.estimators import Estimate, UserSums
 from ipseval.estimators.user_sums import N_COLUMNS, Moments
 from ipseval.evaluation.segments._group_statistics import skewness_terms
 from ipseval.evaluation.segments._groups import Groups
@@ -29,42 +29,21 @@ Key = tuple[str, str, str]  # (model, metric, estimator)
 
 def build_evaluation_segments(evaluation: Any, sums: SegmentSums) -> Segments:
     """Return the segments of an `Evaluation` from the sums of its groups."""
-    estimates = evaluation.estimates
+    estimates: Mapping[Key, Estimate] = evaluation.estimates
     models = list(dict.fromkeys(model for model, *_ in estimates))
-    whole_values = {}
-    for cell_key in sums.cells:
-        for model in models:
-            key = (model, *cell_key)
-            whole_values[key] = estimates[key].sums.value()
-    return build_segments(
-        sums,
-        models,
-        evaluation.definitions[0],
-        whole_values,
-        low_ess=evaluation.provenance.get("low_ess", "warn"),
-        confidence_level=evaluation.confidence_level,
-    )
-
-
-def build_segments(
-    sums: SegmentSums,
-    models: Sequence[str],
-    metrics: Sequence[Metric],
-    whole_values: Mapping[Key, float],
-    *,
-    low_ess: str,
-    confidence_level: float,
-) -> Segments:
-    """Return segments from the sums of groups and the estimates over all users."""
-    metric_by_label = {metric.label: metric for metric in metrics}
+    metric_by_label = {metric.label: metric for metric in evaluation.definitions[0]}
     cells = {}
-    for cell_key in sums.cells:
-        model_values = []
+    for metric_label, estimator_label in sums.cells:
+        whole = []
         for model in models:
-            model_values.append(whole_values[model, *cell_key])
-
-        whole = np.array(model_values)
-        cells[cell_key] = _build_cell(sums, cell_key, metric_by_label[cell_key[0]], whole, low_ess)
+            whole.append(estimates[model, metric_label, estimator_label])
+        cells[metric_label, estimator_label] = _build_cell(
+            sums,
+            (metric_label, estimator_label),
+            metric_by_label[metric_label],
+            whole,
+            evaluation.provenance.get("low_ess", "warn"),
+        )
     groups = sums.groups
     return Segments(
         name=groups.name,
@@ -74,16 +53,16 @@ def build_segments(
         models=tuple(models),
         cells=cells,
         note=groups.note,
-        confidence_level=confidence_level,
+        confidence_level=evaluation.confidence_level,
     )
 
 
 def _build_cell(
-    sums: SegmentSums, key: tuple[str, str], metric: Metric, whole: FloatArray, low_ess: str
+    sums: SegmentSums, key: tuple[str, str], metric: Metric, whole: Sequence[Estimate], low_ess: str
 ) -> SegmentCell:
-    """Return the cell of a metric and estimator; `whole` are the estimates over all users."""
+    """Return the cell of a metric and estimator; `whole` are the estimates over all users, one per model."""
     cell_sums = sums.cells[key]
-    n_models = whole.size
+    n_models = len(whole)
     n_groups = sums.n_positives.size
     order: IntArray | slice = slice(None)
     if sums.groups.axis == "user":
@@ -121,11 +100,11 @@ def _build_cell(
         covariance=covariance,
         n_users=cell_sums.n_users,
         n_positives=sums.n_positives,
-        whole=whole,
+        whole=np.array([estimate.sums.value() for estimate in whole]),
         flags=flags,
         notes=tuple(cell_notes),
         suppressed=suppressed,
-        in_unit=metric.value_range == (0.0, 1.0),
+        in_unit=metric.value_range == (0.0, 1.0) and not whole[0].can_exceed_range,
     )
 
 
