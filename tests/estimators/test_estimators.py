@@ -18,8 +18,8 @@ from tests.inside.estimators import (
     build_estimate,
     build_sample,
     check_sampled_lists,
-    normalized_user_values,
     resolve_estimator,
+    sum_weighted_contributions,
 )
 from tests.inside.metrics import Recall
 
@@ -377,7 +377,9 @@ def test_snips_divides_as_the_weighted_value_of_the_metric_does(label):
     sample = Sample(ranked(), np.array([0.3, 0.7, 0.9]))
     metric = ipseval.metric(label)
     expected = metric.user_values(sample.ranked, sample.weights)
-    assert normalized_user_values(sample, metric).tolist() == expected.tolist()
+    by_hand = expected * sample.user_weight
+    assert sum_weighted_contributions(sample, metric) == pytest.approx(by_hand, rel=1e-15)
+    assert resolve_estimator("snips").sums(sample, metric).numerator == pytest.approx(expected, rel=1e-15)
 
 
 def test_snips_keeps_the_weighted_value_that_a_metric_defines_for_itself():
@@ -388,7 +390,8 @@ def test_snips_keeps_the_weighted_value_that_a_metric_defines_for_itself():
             return np.full(ranked.users.size, 0.25)
 
     sample = Sample(ranked(), np.array([0.3, 0.7, 0.9]))
-    assert normalized_user_values(sample, CappedRecall(2)).tolist() == [0.25, 0.25]
+    values = resolve_estimator("snips").sums(sample, CappedRecall(2)).numerator
+    assert values == pytest.approx([0.25, 0.25], rel=1e-15)
 
 
 def test_an_unknown_normalisation_is_refused_with_the_choices():

@@ -10,5 +10,5 @@ from ipseval.estimators.labels import (
     resolve_estimator,
 )
 from ipseval.estimators.sample import SampleSize, build_sample, check_sampled_lists
-from ipseval.estimators.snips import normalized_user_values
+from ipseval.estimators.snips import sum_weighted_contributions
 from ipseval.estimators.user_sums import Moments
