@@ -12,6 +12,7 @@ from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
+from ipseval.utils.notes import Note
 from ipseval.utils.public import public_class
 from ipseval.utils.registry import is_external
 from ipseval.utils.types import FloatArray, IntArray
@@ -159,8 +160,8 @@ class Estimator(ABC):
         """
         return None
 
-    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
-        """Return notes on the estimates, for results.
+    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[Note | str, ...]:
+        """Return notes on the estimates, for results; texts or `Note` values.
 
         Parameters
         ----------

@@ -17,6 +17,7 @@ from ipseval.metrics import Metric
 from ipseval.metrics.additive import adds_up_contributions
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_fraction
+from ipseval.utils.notes import Note
 from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
@@ -194,10 +195,10 @@ class Snips(Estimator):
             users_equal=self.normalize == "global" and not is_sum,
         )
 
-    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
+    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[Note, ...]:
         """Return that the only weight of a user cancels, where every user has one positive."""
         if self.normalize == "user" and one_positive_each:
-            return (f"{self.label} is identical to aoa here: every user has one positive",)
+            return (Note.of("identical_to_aoa", estimator=self.label),)
         return ()
 
     def caution(self, counts: IntArray, unit: str = "user") -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import platform
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -27,6 +27,7 @@ from ipseval.reporting.tables import Cell, Code, Notes, Part, Table
 from ipseval.utils.artefacts import sha256
 from ipseval.utils.checks import check_positive_int, format_count, format_examples
 from ipseval.utils.counts import Count
+from ipseval.utils.notes import Note, join_notes
 from ipseval.utils.types import FloatArray
 
 
@@ -234,24 +235,23 @@ def build_explanation(content: ReportContent, *, digits: int = 2) -> Tables:
 
 
 def flag_warnings(
-    flags: Mapping[tuple[str, str], str], estimators: Iterable[str], names: Mapping[str, str]
+    flags: Mapping[tuple[str, str], Sequence[Note]], estimators: Iterable[str], names: Mapping[str, str]
 ) -> list[str]:
-    """Return one sentence for every flag, with the metrics that it concerns where those are not all."""
+    """Return one sentence for the flags of estimates, with the metrics where those are not all."""
     lines = []
     for label in estimators:
-        flag_by_metric = {}
-        for (metric, estimator), flag in flags.items():
+        metrics_by_text: dict[str, list[str]] = {}
+        n_metrics = 0
+        for (metric, estimator), metric_flags in flags.items():
             if estimator == label:
-                flag_by_metric[metric] = flag
+                n_metrics += 1
+                metrics_by_text.setdefault(join_notes(*metric_flags), []).append(metric)
 
-        for text in dict.fromkeys(filter(None, flag_by_metric.values())):
-            metrics = []
-            for metric, flag in flag_by_metric.items():
-                if flag == text:
-                    metrics.append(metric)
-
+        for text, metrics in metrics_by_text.items():
+            if not text:
+                continue
             subject = names.get(label, label)
-            if len(metrics) < len(flag_by_metric):
+            if len(metrics) < n_metrics:
                 subject += f" of {', '.join(metrics)}"
             lines.append(f"Unreliable: {subject}. {text[:1].upper()}{text[1:]}.")
     return lines
@@ -353,25 +353,23 @@ def _describe_guarantees(content: ReportContent) -> list[str]:
 
 def _describe_notes(content: ReportContent) -> list[str]:
     """Return every note once, with the estimators and recommenders that it is about."""
-    frame = content.frame
-    flags = content.diagnostics.set_index("estimator")["flag"]
-    labels_by_note: dict[str, list[str]] = {}
+    labels_by_note: dict[Note, dict[str, None]] = {}
+    models_by_note: dict[Note, dict[str, None]] = {}
     for label in content.diagnostics["estimator"]:
-        notes: dict[str, None] = {}
-        for joint_note in frame.loc[frame["estimator"] == label, "note"].unique():
-            notes |= dict.fromkeys(joint_note.split("; "))
-        for note in notes:
-            if note and note != flags[label]:
-                labels_by_note.setdefault(note, []).append(label)
-    all_models = list(frame["model"].unique())
+        for (model, _, estimator), notes in content.notes.items():
+            if estimator != label:
+                continue
+            for note in notes:
+                if note.severity != "flag":  # the warnings state the flags
+                    labels_by_note.setdefault(note, {})[label] = None
+                    models_by_note.setdefault(note, {})[model] = None
     lines = []
     for note, labels in labels_by_note.items():
         subject = ", ".join(content.names[label] for label in labels)
         if len(labels) == len(content.diagnostics) > 1:
             subject = "all"
-        has_note = [note in joint_note.split("; ") for joint_note in frame["note"]]
-        models = list(frame["model"][has_note].unique())
-        if models != all_models:
+        models = [model for model in content.models if model in models_by_note[note]]
+        if len(models) < len(content.models):
             subject += f" of {format_examples(models)}"
         lines.append(f"{subject}: {note}.")
     return lines

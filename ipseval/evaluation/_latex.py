@@ -215,9 +215,9 @@ def _write_notes(
     if any(np.isnan(estimate.value) for estimate in estimates):
         lines.append(f"{UNDEFINED}: undefined or suppressed.")
     flags = {}
-    for cell, flag in content.flags.items():
+    for cell, cell_flags in content.flags.items():
         if cell in columns:
-            flags[cell] = flag
+            flags[cell] = cell_flags
 
     for warning in flag_warnings(flags, tables[0].labels, content.names):
         lines.append(f"{MARK} {escape_latex(warning)}")

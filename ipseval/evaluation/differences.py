@@ -29,6 +29,7 @@ from ipseval.reporting.formatting import (
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
 from ipseval.utils.checks import format_count
+from ipseval.utils.notes import join_notes
 from ipseval.utils.types import AnyArray
 
 KEY_COLUMNS = ("model", "metric", "estimator")
@@ -273,8 +274,7 @@ def compute_difference(
 ) -> dict[str, object]:
     """Return old, new and their difference, with its standard error, interval, p-value and note."""
     test = _test_old_new_difference(new, old, key, is_paired=is_paired, level=level)
-    notes = [note for note in (new.trust, old.trust) if note]
-    note = "; ".join(dict.fromkeys(notes))
+    note = join_notes(*new.reliability_notes, *old.reliability_notes)
     return {"old": old.value, "new": new.value, **test, "paired": is_paired, "note": note}
 
 

@@ -47,7 +47,7 @@ from ipseval.evaluation.verdict import (
 from ipseval.evaluation.verdict_text import VerdictText, write_verdict
 from ipseval.inference import Sensitivity, bounds, compare
 from ipseval.inference.comparisons import Correction, Family, PairTests, compute_pair_tests
-from ipseval.inference.estimate_frame import add_reliability_notes, tidy_frame
+from ipseval.inference.estimate_frame import Row, add_reliability_notes, collect_rows, tidy_frame
 from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges
 from ipseval.inference.gamma_sensitivity import sensitivity
 from ipseval.inference.interval_methods import (
@@ -69,6 +69,7 @@ from ipseval.reporting.results import Result
 from ipseval.utils.checks import as_float_vector, check_choice, resolve_choice
 from ipseval.utils.codec import save
 from ipseval.utils.counts import Count, counts_frame
+from ipseval.utils.notes import Note, join_notes
 from ipseval.utils.public import public_class
 from ipseval.utils.registry import find_match
 from ipseval.utils.types import AnyArray, IntervalMethod, RngLike
@@ -240,8 +241,13 @@ class Evaluation(Result):
         return self._frame.copy()
 
     @cached_property
+    def _rows(self) -> list[Row]:
+        """The estimate, interval and weight diagnostics behind each row of `frame`."""
+        return collect_rows(self.estimates, self.intervals, self.weights)
+
+    @cached_property
     def _frame(self) -> pd.DataFrame:
-        return tidy_frame(self.estimates, self.intervals, self.weights)
+        return tidy_frame(self._rows)
 
     def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
         """Return the value N_u/D_u of each user in the estimate.
@@ -380,11 +386,11 @@ class Evaluation(Result):
         return tabulate_order(self.verdicts)
 
     @property
-    def _flags(self) -> dict[tuple[str, str], str]:
-        """(metric, estimator) -> why its estimates are unreliable; "" where they are reliable."""
+    def _flags(self) -> dict[tuple[str, str], tuple[Note, ...]]:
+        """(metric, estimator) -> why its estimates are unreliable; empty where they are reliable."""
         flags = {}
         for (_, metric, estimator), estimate in self.estimates.items():
-            flags[metric, estimator] = estimate.flag
+            flags[metric, estimator] = estimate.flags
         return flags
 
     @property
@@ -473,7 +479,7 @@ class Evaluation(Result):
         for label, diagnostics in self.weights.items():
             row = {"estimator": label, **asdict(diagnostics)}
             row["flag"] = diagnostics.flag
-            row["cautions"] = "; ".join(diagnostics.cautions)
+            row["cautions"] = join_notes(*diagnostics.cautions)
             row["remark"] = diagnostics.remark
             rows.append(row)
         return pd.DataFrame(rows)
@@ -845,6 +851,7 @@ class Evaluation(Result):
             estimators=tuple(self.definitions[1]),
             propensity=self.propensity,
             flags=self._flags,
+            notes={row.key: row.notes for row in self._rows},
             size=self._size,
             candidates=str(self.provenance.get("candidates", "")),
             confidence_level=self.confidence_level,

@@ -27,7 +27,7 @@ from ipseval.evaluation.request import (
 from ipseval.evaluation.sanity import check_sanity, word_warning
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.evaluation.split_summary import SplitSummary
-from ipseval.inference.estimate_frame import apply_flags, join_notes
+from ipseval.inference.estimate_frame import apply_flags
 from ipseval.metrics import Metric
 from ipseval.metrics.gains import check_test_grades
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
@@ -38,8 +38,8 @@ from ipseval.ranking.model_checks import (
     check_lists,
     check_ranks_of_split,
     check_same_positives,
+    collect_list_notes,
     count_short_lists,
-    describe_lists,
 )
 from ipseval.utils.checks import check_models, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
@@ -295,7 +295,7 @@ def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray 
     flags = {}
     for metric, estimator in reduction.sums:
         cell = (metric, estimator)
-        flags[cell] = join_notes(diagnostics[estimator].flag, product_flags.get(cell, ""))
+        flags[cell] = (*diagnostics[estimator].flags, *product_flags.get(cell, ()))
     evaluation = Evaluation(
         estimates=apply_flags(_build_estimates(reduction, request), flags, request.metrics, request.low_ess),
         samples=reduction.samples,
@@ -370,7 +370,7 @@ def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, 
     estimates = {}
     for index, model in enumerate(reduction.models):
         for metric in request.metrics:
-            notes = describe_lists(
+            notes = collect_list_notes(
                 reduction.list_counts[model],
                 metric.cutoff,
                 n_left_out=size.n_left_out,
@@ -384,6 +384,6 @@ def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, 
                     size,
                     is_probability=request.is_probability,
                     n_relevant=request.n_relevant_kind,
-                    of_lists=notes,
+                    list_notes=notes,
                 )
     return estimates

@@ -68,7 +68,7 @@ def print_estimates(
         value = row["estimate"]
         if np.isnan(value):
             text = "undefined"
-            if "suppressed" in row["note"]:
+            if content.is_suppressed(model, verdict.metric, label):
                 text = "suppressed"
             estimates[model] = PrintedEstimate(value, text, flag=flag)
             continue

@@ -15,9 +15,11 @@ from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.evaluation.verdict import Verdict
 from ipseval.evaluation.verdict_text import VerdictText, describe_assumption
+from ipseval.inference.intervals import Key
 from ipseval.propensity import Propensity
 from ipseval.reporting.tables import Cell
 from ipseval.utils.counts import Count
+from ipseval.utils.notes import Note, join_notes
 
 EMPTY = Cell("")
 UNRELIABLE = "unreliable"  # follows the name of a column with a flag in every output
@@ -107,7 +109,8 @@ class ReportContent:
     text: VerdictText
     estimators: tuple[Estimator, ...]
     propensity: Propensity | None
-    flags: Mapping[tuple[str, str], str]
+    flags: Mapping[tuple[str, str], tuple[Note, ...]]
+    notes: Mapping[Key, tuple[Note, ...]]
     size: SampleSize
     candidates: str
     confidence_level: float
@@ -161,7 +164,12 @@ class ReportContent:
 
     def flag(self, metric: str, estimator: str) -> str:
         """Return why the estimates of a metric by an estimator are unreliable; "" where they are not."""
-        return self.flags.get((metric, estimator), "")
+        return join_notes(*self.flags.get((metric, estimator), ()))
+
+    def is_suppressed(self, model: str, metric: str, estimator: str) -> bool:
+        """Return whether an estimate is not shown because it is unreliable."""
+        notes = self.notes[model, metric, estimator]
+        return any(note.severity == "suppression" for note in notes)
 
     def head(self, metric: str, estimator: str) -> str:
         """Return the head of a column: the estimator, its assumption, and whether it is unreliable."""

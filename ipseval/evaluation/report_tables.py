@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ipseval.estimators.estimate import describe_missing_propensities
 from ipseval.estimators.user_sums import ROUNDING_SHARE
 from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
 from ipseval.evaluation._page_sections import build_page_sections
@@ -31,6 +30,7 @@ from ipseval.reporting.formatting import (
 from ipseval.reporting.tables import EXPLAIN_HINT, Cell, InterfaceText, Remark, Table, join_sentences
 from ipseval.utils.checks import check_positive_int, format_count
 from ipseval.utils.counts import RESULT
+from ipseval.utils.notes import Note
 
 # Number of rows that text prints: of all metrics together, and of one metric at least and at most.
 ALL_ROWS = 40
@@ -297,19 +297,19 @@ def _describe_exclusions(content: ReportContent) -> list[str]:
 
 
 def _describe_estimate_notes(content: ReportContent) -> list[str]:
-    """Return each note of estimates once, with the recommenders and metrics where it is not about all."""
-    frame = content.frame
-    models_by_note: dict[str, dict[str, None]] = {}
-    metrics_by_note: dict[str, dict[str, None]] = {}
-    known_notes = _collect_known_notes(content)
-    for model, metric, joint_note in zip(frame["model"], frame["metric"], frame["note"], strict=True):
-        for note in _split_notes(joint_note):
-            if note not in known_notes and not note.startswith("suppressed"):
+    """Return each note of estimates once, with the recommenders and metrics where it is not about all.
+
+    The warnings and the lines on weights and exclusions state the other notes already.
+    """
+    models_by_note: dict[Note, dict[str, None]] = {}
+    metrics_by_note: dict[Note, dict[str, None]] = {}
+    for (model, metric, _), notes in content.notes.items():
+        for note in notes:
+            if note.severity == "note" and note.code != "no_propensity":
                 models_by_note.setdefault(note, {})[model] = None
                 metrics_by_note.setdefault(note, {})[metric] = None
-    n_models = frame["model"].nunique()
-    n_metrics = frame["metric"].nunique()
-    labels = set(frame["estimator"])
+    n_models = content.frame["model"].nunique()
+    n_metrics = content.frame["metric"].nunique()
     lines = []
     for note, models in models_by_note.items():
         metrics = metrics_by_note[note]
@@ -320,20 +320,11 @@ def _describe_estimate_notes(content: ReportContent) -> list[str]:
             subjects.append(join_names(list(metrics)))
         if subjects:
             lines.append(f"{', '.join(subjects)}: {note}.")
-        elif note.split()[0] in labels:
+        elif note.code in ("identical_to_aoa", "text"):  # it begins with a label, or with a word of the user
             lines.append(f"{note}.")
         else:
-            lines.append(f"{_capitalize(note)}.")
+            lines.append(f"{_capitalize(str(note))}.")
     return lines
-
-
-def _collect_known_notes(content: ReportContent) -> set[str]:
-    """Return the notes that the warnings, or the lines on weights and exclusions, state already."""
-    notes = {describe_missing_propensities(content.size)}
-    diagnostics = content.diagnostics
-    for text in (*diagnostics["flag"], *diagnostics["cautions"]):
-        notes.update(_split_notes(text))
-    return notes
 
 
 def _ask_about_perfect_scores(frame: pd.DataFrame) -> list[str]:
@@ -349,16 +340,6 @@ def _ask_about_perfect_scores(frame: pd.DataFrame) -> list[str]:
     if not suspicious:
         return []
     return [f"{join_names(list(suspicious))}: perfect for every user. Were test items in training?"]
-
-
-def _split_notes(joint_note: str) -> list[str]:
-    """Return the notes that were joined by "; "."""
-    notes: list[str] = []
-    for note in joint_note.split("; "):
-        if note:
-            notes.append(note)
-
-    return notes
 
 
 def _capitalize(text: str) -> str:

@@ -16,6 +16,7 @@ from ipseval.inference.gamma_range import GammaRange
 from ipseval.inference.weight_diagnostics import WeightDiagnostics
 from ipseval.propensity import Propensity
 from ipseval.reporting.formatting import LEVEL
+from ipseval.utils.notes import Note, join_notes
 
 NAN = float("nan")
 # The effective sample size of a weighted estimate is low below this share of the size with equal weights, or
@@ -267,7 +268,7 @@ class Evidence:
     weights : mapping
         Estimator label -> diagnostics of its weights.
     flags : mapping
-        (metric, estimator) -> why the estimates are unreliable; "" where they are not.
+        (metric, estimator) -> why the estimates are unreliable; empty where they are not.
     with_guarantee : collection of (metric, estimator)
         Cells whose estimates have a statistical guarantee.
     """
@@ -275,7 +276,7 @@ class Evidence:
     estimators: Sequence[Estimator]
     propensity: Propensity | None
     weights: Mapping[str, WeightDiagnostics]
-    flags: Mapping[tuple[str, str], str]
+    flags: Mapping[tuple[str, str], tuple[Note, ...]]
     with_guarantee: frozenset[tuple[str, str]]
 
     def support(self, metric: str, estimator: str) -> WeightSupport:
@@ -292,7 +293,7 @@ class Evidence:
             ess=diagnostics.ess_own,
             ess_equal=diagnostics.ess_equal,
             n_interactions=diagnostics.n_positives,
-            flag=self.flags.get((metric, estimator), ""),
+            flag=join_notes(*self.flags.get((metric, estimator), ())),
         )
 
 

@@ -24,7 +24,8 @@ from ipseval.inference.intervals import (
 )
 from ipseval.metrics import Metric
 from ipseval.propensity import FitError, Propensity
-from ipseval.utils.checks import as_generator, check_callable, check_positive_int, check_type, format_count
+from ipseval.utils.checks import as_generator, check_callable, check_positive_int, check_type
+from ipseval.utils.notes import Note, join_notes
 from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, RngLike, as_readonly
 
 # Fits the propensity to a log in which user u occurs counts[u] times, (n_users,).
@@ -175,12 +176,17 @@ def constrain_to_unit_interval(value: float, low: float, high: float) -> tuple[f
 
 @dataclass(frozen=True)
 class Interval:
-    """Standard error and confidence interval of an estimate, with a note on how they were computed."""
+    """Standard error and confidence interval of an estimate, with notes on how they were computed."""
 
     std_error: float
     low: float
     high: float
-    note: str = ""
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """The notes as text; "" without any."""
+        return join_notes(*self.notes)
 
 
 UNDEFINED = Interval(float("nan"), float("nan"), float("nan"))
@@ -263,7 +269,7 @@ def compute_refit_intervals(
                 replicates.standard_error(key),
                 method=method,
                 confidence_level=confidence_level,
-                note="propensity refitted",
+                notes=(Note.of("propensity_refitted"),),
             )
     return intervals
 
@@ -275,20 +281,21 @@ def _build_interval(
     *,
     method: IntervalMethod,
     confidence_level: float,
-    note: str = "",
+    notes: tuple[Note, ...] = (),
 ) -> Interval:
     """Return the bootstrap interval of one estimate, with notes on undefined or too few resamples."""
     low, high = replicates.interval(key, confidence_level=confidence_level, method=method)
-    notes = [note] if note else []
+    interval_notes = list(notes)
     n_resamples = replicates.replicates.shape[0]
     n_undefined = replicates.n_undefined(key)
     if n_undefined:
-        notes.append(f"undefined in {n_undefined:,} of {n_resamples:,} resamples, left out")
+        interval_notes.append(Note.of("undefined_resamples", n=n_undefined, n_all=n_resamples))
     # With fewer resamples the ends of the interval lie beyond the lowest and the highest replicate.
     n_needed = math.ceil(2 / (1 - confidence_level) - 1e-9) - 1
     if n_resamples < n_needed:
-        requirement = f"a {confidence_level * 100:.4g}% interval, which needs at least {n_needed:,}"
-        notes.append(f"{format_count(n_resamples, 'resample')}: too few for {requirement}")
+        interval_notes.append(
+            Note.of("few_resamples", n=n_resamples, n_needed=n_needed, level=confidence_level)
+        )
     if np.isnan(low):
-        notes.append(f"no {method} interval: resamples lie on one side of the estimate")
-    return Interval(error, low, high, "; ".join(notes))
+        interval_notes.append(Note.of("one_sided_resamples", method=method))
+    return Interval(error, low, high, tuple(interval_notes))

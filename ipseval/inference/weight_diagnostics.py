@@ -17,6 +17,7 @@ from ipseval.inference._pareto_tail import pareto_k
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.utils.checks import as_float_vector
+from ipseval.utils.notes import Note, join_notes, word_sample_size
 from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 SumsKey = TypeVar("SumsKey")
@@ -60,11 +61,11 @@ class WeightDiagnostics:
     share_equal: float = float("nan")  # `share_own` if all propensities were equal
 
     @property
-    def flag(self) -> str:
-        """Reason why estimates with these weights are unreliable, as text; empty when there is none."""
+    def flags(self) -> tuple[Note, ...]:
+        """Reasons why estimates with these weights are unreliable; empty for equal weights."""
         if not self.weighted:
-            return ""
-        return _format_flag(
+            return ()
+        return _find_flags(
             ess=self.ess_own,
             max_share=self.share_own,
             equal_ess=self.ess_equal,
@@ -74,28 +75,31 @@ class WeightDiagnostics:
         )
 
     @property
+    def flag(self) -> str:
+        """Reasons why estimates with these weights are unreliable, as text; empty when there are none."""
+        return join_notes(*self.flags)
+
+    @property
     def remark(self) -> str:
         """Effective sample size of the weights of the estimator, as text; empty for equal weights."""
         if not self.weighted:
             return ""
-        return _format_sample_size(self.ess_own, self.ess_equal, self.n_positives)
+        return word_sample_size(self.ess_own, self.ess_equal, self.n_positives)
 
     @property
-    def cautions(self) -> tuple[str, ...]:
-        """Further remarks about the weights, as text; empty for equal weights."""
+    def cautions(self) -> tuple[Note, ...]:
+        """Further remarks about the weights; empty for equal weights."""
         if not self.weighted:
             return ()
         cautions = []
-        if self.ess_own < LOW_ESS and not self.flag:
-            cautions.append("few positives, with equal weights too")
+        if self.ess_own < LOW_ESS and not self.flags:
+            cautions.append(Note.of("few_positives"))
         if self.rare_share > HIGH_RARE_SHARE:
-            cautions.append(
-                f"{self.rare_share:.0%} of the weight is on items with at most {RARE_POPULARITY} interactions"
-            )
+            cautions.append(Note.of("weight_on_rare_items", share=self.rare_share, limit=RARE_POPULARITY))
         if self.pareto_k > HIGH_PARETO_K:
-            cautions.append(f"heavy-tailed weights of items (Pareto k = {self.pareto_k:.2f})")
+            cautions.append(Note.of("heavy_tail", k=self.pareto_k))
         if self.clipped_share > HIGH_CLIPPED_SHARE:
-            cautions.append(f"clipping cut {self.clipped_share:.0%} of the weight")
+            cautions.append(Note.of("clipped_weight", share=self.clipped_share))
         return tuple(cautions)
 
 
@@ -178,9 +182,9 @@ class WeightSums:
         )
 
 
-def format_weight_flag(sums: WeightSums, n: int, unit: str = "positive") -> str:
-    """Return the reason why estimates with such weights of `n` positives, or users, are unreliable, or ""."""
-    return _format_flag(
+def find_weight_flags(sums: WeightSums, n: int, unit: str = "positive") -> tuple[Note, ...]:
+    """Return the reasons why estimates with such weights of `n` positives, or users, are unreliable."""
+    return _find_flags(
         ess=sums.moments.ess,
         max_share=sums.moments.max_share,
         equal_ess=sums.equal_moments.ess,
@@ -190,25 +194,17 @@ def format_weight_flag(sums: WeightSums, n: int, unit: str = "positive") -> str:
     )
 
 
-def _format_flag(
+def _find_flags(
     *, ess: float, max_share: float, equal_ess: float, equal_max_share: float, n_units: int, unit: str
-) -> str:
-    """Return the flag of weights with this effective size and largest share, or "" where they pass."""
+) -> tuple[Note, ...]:
+    """Return the flag of weights with this effective size and largest share; none where they pass."""
     absolute_limit = min(LOW_ESS, LOW_ESS_SMALL_DATA * equal_ess)
     limit = max(absolute_limit, LOW_ESS_SHARE * equal_ess)
     if ess < limit:
-        return f"{_format_sample_size(ess, equal_ess, n_units)}, less than the {limit:,.0f} needed"
+        return (Note.of("low_sample_size", ess=ess, equal_ess=equal_ess, n=n_units, limit=limit),)
     if max_share > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * equal_max_share):
-        return f"one {unit} carries {max_share:.0%} of the weight"
-    return ""
-
-
-def _format_sample_size(ess: float, equal_ess: float, n_units: int) -> str:
-    """Return the effective sample size as text, with the size for equal weights where it differs."""
-    text = f"effective sample size {ess:,.0f} of {n_units:,}"
-    if round(equal_ess) != n_units:
-        text += f" ({equal_ess:,.0f} with equal weights)"
-    return text
+        return (Note.of("dominant_weight", unit=unit, share=max_share),)
+    return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,13 +340,15 @@ class AllWeights:
             diagnostics[estimator.label] = estimator_diagnostics
         return diagnostics
 
-    def product_flags(self, n_users: int) -> dict[tuple[str, str], str]:
-        """Return (metric, estimator) -> reason why estimates that multiply weights are unreliable, or ""."""
+    def product_flags(self, n_users: int) -> dict[tuple[str, str], tuple[Note, ...]]:
+        """Return (metric, estimator) -> reasons why estimates that multiply weights are unreliable."""
         # The rule is the rule of `WeightDiagnostics`, applied to weights of users instead of positives.
         flags = {}
         for key, sums in self.products.items():
-            flag = format_weight_flag(sums, n_users, "user")
-            flags[key] = f"products of weights: {flag}" if flag else ""
+            cell_flags = []
+            for flag in find_weight_flags(sums, n_users, "user"):
+                cell_flags.append(Note.of("products_of_weights", reason=flag))
+            flags[key] = tuple(cell_flags)
         return flags
 
 

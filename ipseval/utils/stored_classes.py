@@ -66,6 +66,7 @@ STORED_CLASSES = {
     "metric-rmse": "ipseval.metrics.rating_metrics:Rmse",
     "metric-sampled": "ipseval.metrics.sampled.sampled_metric:SampledMetric",
     "moments": "ipseval.estimators.user_sums:Moments",
+    "note": "ipseval.utils.notes:Note",
     "online-agreement": "ipseval.studies.online._agreement:OnlineAgreement",
     "page-curves": "ipseval.evaluation._page_curves:PageCurves",
     "plan": "ipseval.cli._correct:Plan",

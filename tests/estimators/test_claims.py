@@ -142,7 +142,7 @@ def test_the_attributes_of_each_estimator_have_their_known_values(label):
 )
 def test_notes_of_an_estimator_appear_under_their_condition(label, one_each, known, words):
     notes = resolve_estimator(label).notes(one_positive_each=one_each, n_relevant=known)
-    assert list(notes) == words
+    assert list(map(str, notes)) == words
 
 
 REFUSED = [

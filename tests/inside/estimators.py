@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.estimators.estimate import FITTED_WEIGHTS_NOTE, build_estimate, estimate
+from ipseval.estimators.estimate import build_estimate, estimate
 from ipseval.estimators.labels import (
     AOA_POOLED,
     ESTIMATORS_SHOWN,

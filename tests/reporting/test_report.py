@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.estimators import Note
 from ipseval.reporting import Tables
 from tests.inside import reporting as report
 from tests.inside.estimators import SampleSize, resolve_estimator
@@ -167,6 +168,11 @@ def test_letters_are_explained_where_they_can_stand(evaluation):
         assert words not in part
 
 
+def make_notes(text: str) -> tuple[Note, ...]:
+    """Return a note with a text; none without one."""
+    return (Note.of("text", text=text),) if text else ()
+
+
 def by_hand(values, errors, told_apart=(), flags=("", "")):
     """Return the tables of recommenders a, b, … by AOA and SNIPS, `values[estimator][recommender]`."""
     names = "abcdef"[: len(values[0])]
@@ -196,7 +202,8 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
         text=write_verdict(verdicts),
         estimators=tuple(resolve_estimator(label) for label in labels),
         propensity=None,
-        flags={("recall@10", label): flag for label, flag in zip(labels, flags, strict=True)},
+        flags={("recall@10", label): make_notes(flag) for label, flag in zip(labels, flags, strict=True)},
+        notes={(model, "recall@10", label): () for model in names for label in labels},
         size=SampleSize(np.array([0, 4])),
         candidates="all items",
         confidence_level=0.95,

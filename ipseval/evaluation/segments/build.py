@@ -15,10 +15,10 @@ from ipseval.evaluation.segments._group_statistics import skewness_terms
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.evaluation.segments._segments import SegmentCell, Segments
 from ipseval.evaluation.segments.segment_sums import CellSums, SegmentSums
-from ipseval.inference.estimate_frame import format_error_flag, join_notes
-from ipseval.inference.weight_diagnostics import WeightSums, format_weight_flag
+from ipseval.inference.estimate_frame import find_error_flags
+from ipseval.inference.weight_diagnostics import WeightSums, find_weight_flags
 from ipseval.metrics import Metric
-from ipseval.utils.checks import format_count
+from ipseval.utils.notes import Note
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 MIN_RELIABLE_USERS = 30.0  # effective users below which a group is flagged
@@ -89,7 +89,10 @@ def _build_cell(
     )
     cell_notes = []
     for n in cell_sums.n_undefined:
-        cell_notes.append(_cell_note(cell_sums.note, int(n), sums.unit))
+        group_notes = cell_sums.notes
+        if n:
+            group_notes = (*group_notes, Note.of("undefined_users", n=int(n), unit=sums.unit))
+        cell_notes.append(group_notes)
 
     return SegmentCell(
         value=value,
@@ -198,44 +201,33 @@ def _assess_reliability(
     n_positives: IntArray,
     metric: Metric,
     low_ess: str,
-) -> tuple[tuple[str, ...], BoolArray]:
-    """Return the flag of each group, and which values are suppressed, (n_models, n_groups)."""
+) -> tuple[tuple[tuple[Note, ...], ...], BoolArray]:
+    """Return the flags of each group, and which values are suppressed, (n_models, n_groups)."""
     n_groups = value.shape[1]
     suppressed = np.zeros(value.shape, dtype=bool)
-    flags = [""] * n_groups
     if low_ess == "ignore":
-        return tuple(flags), suppressed
+        return ((),) * n_groups, suppressed
+    flags = []
 
     error = np.sqrt(np.diag(covariance)).reshape(value.shape)
     for group in range(n_groups):
         n_effective = float(effective[:, group].min())
-        few_users = ""
+        group_flags: list[Note] = []
         if 0 < n_effective < MIN_RELIABLE_USERS:
-            few_users = f"{n_effective:.3g} effective users, fewer than {MIN_RELIABLE_USERS:g}"
+            group_flags.append(Note.of("few_effective_users", n=n_effective, limit=MIN_RELIABLE_USERS))
         weight_sums = None if weights is None else weights[group]
-        uneven_weights = ""
         if weight_sums:
-            uneven_weights = format_weight_flag(weight_sums, int(n_positives[group]))
-        error_flags = []
+            group_flags += find_weight_flags(weight_sums, int(n_positives[group]))
+        error_flags: list[Note] = []
         for model_error in error[:, group]:
-            error_flags.append(format_error_flag(metric, float(model_error)))
+            error_flags += find_error_flags(metric, float(model_error))
+        flags.append((*group_flags, *error_flags))
 
-        wide_error = join_notes(*error_flags)
-        flags[group] = join_notes(few_users, uneven_weights, wide_error)
-
-        is_hidden = bool(wide_error) or n_effective < MIN_VISIBLE_USERS
+        is_hidden = bool(error_flags) or n_effective < MIN_VISIBLE_USERS
         if low_ess == "nan" and flags[group]:
             is_hidden = True
         suppressed[:, group] = is_hidden and n_effective > 0
     return tuple(flags), suppressed
-
-
-def _cell_note(note: str, n_undefined: int, unit: str) -> str:
-    """Return the note of a cell, and how many users or queries of a group are excluded from it."""
-    if not n_undefined:
-        return note
-    excluded = f"{format_count(n_undefined, unit)} left out: the metric is undefined for them"
-    return "; ".join(filter(None, [note, excluded]))
 
 
 def segment_evaluation(evaluation: Any, groups: Groups) -> Segments:
