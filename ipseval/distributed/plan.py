@@ -23,8 +23,7 @@ from ipseval.distributed.sorted_pairs import Rows
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation.evaluation import Evaluation
-from ipseval.evaluation.pipeline import build_evaluation
-from ipseval.evaluation.reduction import Reduction, merge_reductions
+from ipseval.evaluation.reduction import Reduction, build_evaluation, merge_reductions
 from ipseval.evaluation.request import (
     DEFAULT_METRICS,
     CommonOptions,

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import platform
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import numpy as np
@@ -15,8 +15,13 @@ import pandas as pd
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.evaluation.printed_estimates import print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows
+from ipseval.evaluation.report_content import (
+    ReportContent,
+    TableLayout,
+    build_rows,
+    flag_warnings,
+    print_estimates,
+)
 from ipseval.evaluation.verdict import ModelRanking, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
@@ -26,8 +31,7 @@ from ipseval.reporting.formatting import LEVEL, count_decimals, format_fixed, fo
 from ipseval.reporting.tables import Cell, Code, Notes, Part, Table
 from ipseval.utils.artefacts import sha256
 from ipseval.utils.checks import check_positive_int, format_count, format_examples
-from ipseval.utils.counts import Count
-from ipseval.utils.notes import Note, join_notes
+from ipseval.utils.notes import Count, Note
 from ipseval.utils.types import FloatArray
 
 
@@ -232,29 +236,6 @@ def build_explanation(content: ReportContent, *, digits: int = 2) -> Tables:
         parts=tuple(parts),
         legend=legend,
     )
-
-
-def flag_warnings(
-    flags: Mapping[tuple[str, str], Sequence[Note]], estimators: Iterable[str], names: Mapping[str, str]
-) -> list[str]:
-    """Return one sentence for the flags of estimates, with the metrics where those are not all."""
-    lines = []
-    for label in estimators:
-        metrics_by_text: dict[str, list[str]] = {}
-        n_metrics = 0
-        for (metric, estimator), metric_flags in flags.items():
-            if estimator == label:
-                n_metrics += 1
-                metrics_by_text.setdefault(join_notes(*metric_flags), []).append(metric)
-
-        for text, metrics in metrics_by_text.items():
-            if not text:
-                continue
-            subject = names.get(label, label)
-            if len(metrics) < n_metrics:
-                subject += f" of {', '.join(metrics)}"
-            lines.append(f"Unreliable: {subject}. {text[:1].upper()}{text[1:]}.")
-    return lines
 
 
 def _build_estimate_table(content: ReportContent, layout: TableLayout, digits: int) -> Table:

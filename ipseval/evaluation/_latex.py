@@ -8,9 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.evaluation._explanation import flag_warnings
-from ipseval.evaluation.printed_estimates import PrintedEstimate, print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout
+from ipseval.evaluation.report_content import (
+    PrintedEstimate,
+    ReportContent,
+    TableLayout,
+    flag_warnings,
+    print_estimates,
+)
 from ipseval.evaluation.report_tables import describe_size
 from ipseval.reporting.markup import escape_latex
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int

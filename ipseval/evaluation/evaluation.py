@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ipseval.data.splits.split import SplitSummary
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators.labels import (
@@ -34,7 +35,6 @@ from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
 from ipseval.evaluation.segments.build import segment_evaluation
 from ipseval.evaluation.segments.built_in_groups import resolve_groups
-from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.evaluation.tracking import log_to_tracker
 from ipseval.evaluation.verdict import (
     Evidence,
@@ -46,18 +46,12 @@ from ipseval.evaluation.verdict import (
 )
 from ipseval.evaluation.verdict_text import VerdictText, write_verdict
 from ipseval.inference import Sensitivity, bounds, compare
+from ipseval.inference.bootstrap_intervals import Refit, compute_bootstrap_intervals, compute_refit_intervals
 from ipseval.inference.comparisons import Correction, Family, PairTests, compute_pair_tests
 from ipseval.inference.estimate_frame import Row, add_reliability_notes, collect_rows, tidy_frame
 from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges
 from ipseval.inference.gamma_sensitivity import sensitivity
-from ipseval.inference.interval_methods import (
-    Interval,
-    Refit,
-    compute_bootstrap_intervals,
-    compute_normal_intervals,
-    compute_refit_intervals,
-)
-from ipseval.inference.intervals import INTERVAL_METHODS, Key
+from ipseval.inference.intervals import INTERVAL_METHODS, Interval, Key, compute_normal_intervals
 from ipseval.inference.weight_diagnostics import WeightDiagnostics, group_weights_by_popularity
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as parse_metric
@@ -68,8 +62,7 @@ from ipseval.reporting.formatting import format_csv, write_or_return
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import as_float_vector, check_choice, resolve_choice
 from ipseval.utils.codec import save
-from ipseval.utils.counts import Count, counts_frame
-from ipseval.utils.notes import Note, join_notes
+from ipseval.utils.notes import Count, Note, counts_frame, join_notes
 from ipseval.utils.public import public_class
 from ipseval.utils.registry import find_match
 from ipseval.utils.types import AnyArray, IntervalMethod, RngLike

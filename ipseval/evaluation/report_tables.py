@@ -9,10 +9,16 @@ import numpy as np
 import pandas as pd
 
 from ipseval.estimators.user_sums import ROUNDING_SHARE
-from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
+from ipseval.evaluation._explanation import LEGEND, describe_date
 from ipseval.evaluation._page_sections import build_page_sections
-from ipseval.evaluation.printed_estimates import print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows, describe_estimand
+from ipseval.evaluation.report_content import (
+    ReportContent,
+    TableLayout,
+    build_rows,
+    describe_estimand,
+    flag_warnings,
+    print_estimates,
+)
 from ipseval.evaluation.sanity import word_warning
 from ipseval.evaluation.verdict import ModelRanking, Verdict, choose_headline
 from ipseval.ranking.ranked_positives import ALL_ITEMS
@@ -29,8 +35,7 @@ from ipseval.reporting.formatting import (
 )
 from ipseval.reporting.tables import EXPLAIN_HINT, Cell, InterfaceText, Remark, Table, join_sentences
 from ipseval.utils.checks import check_positive_int, format_count
-from ipseval.utils.counts import RESULT
-from ipseval.utils.notes import Note
+from ipseval.utils.notes import RESULT, Note
 
 # Number of rows that text prints: of all metrics together, and of one metric at least and at most.
 ALL_ROWS = 40

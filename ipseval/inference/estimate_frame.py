@@ -9,8 +9,7 @@ import pandas as pd
 
 from ipseval.errors import PositivityWarning, PropensityError
 from ipseval.estimators import Estimate
-from ipseval.inference.interval_methods import Interval
-from ipseval.inference.intervals import Key
+from ipseval.inference.intervals import Interval, Key
 from ipseval.inference.weight_diagnostics import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.utils.checks import warn_user

@@ -10,9 +10,8 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.utils.checks import check_models, warn_user
-from ipseval.utils.counts import Count, drop_zero_counts
 from ipseval.utils.ids import is_member, same_ids
-from ipseval.utils.notes import Note
+from ipseval.utils.notes import Count, Note, drop_zero_counts
 from ipseval.utils.types import IntArray, Missing
 
 

@@ -1,10 +1,13 @@
-"""Notes on estimates as values, each with a code and parameters, and the one place that words them."""
+"""Remarks that travel with results as values: notes on estimates, with their wordings, and counts of data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import format_count
@@ -223,3 +226,71 @@ WORDINGS = {
     ),
     "weights_taken_as_known": Wording("note", _fixed("errors of groups take the fitted weights as known")),
 }
+
+
+COLUMNS = ("subject", "what", "count", "of")
+RESULT = "evaluation"  # the subject of counts that are of all recommenders together
+
+
+@dataclass(frozen=True)
+class Count:
+    """A count made while data were read, split or ranked.
+
+    Attributes
+    ----------
+    what : str
+        Noun phrase that names the counted rows, such as "repeated interactions".
+    count : int
+    of : int, optional
+        Total that the count is a part of.
+    subject : str
+        Recommender, or part of the data, that the count belongs to.
+    """
+
+    what: str
+    count: int
+    of: int | None = None
+    subject: str = ""
+
+    def about(self, subject: str) -> Count:
+        """Return a copy of the count that belongs to `subject`."""
+        return replace(self, subject=subject)
+
+
+def drop_zero_counts(*counts: Count) -> tuple[Count, ...]:
+    """Return the counts without those that are 0."""
+    non_zero_counts = []
+    for count in counts:
+        if count.count:
+            non_zero_counts.append(count)
+
+    return tuple(non_zero_counts)
+
+
+def added(first: Iterable[Count], second: Iterable[Count]) -> tuple[Count, ...]:
+    """Return the sums of the counts of two disjoint parts, in the order of their first occurrence."""
+    sums: dict[tuple[str, str], Count] = {}
+    for count in (*first, *second):
+        key = (count.subject, count.what)
+        if key not in sums:
+            sums[key] = count
+            continue
+        known = sums[key]
+        total = None
+        if known.of is not None and count.of is not None:
+            total = known.of + count.of
+        sums[key] = replace(known, count=known.count + count.count, of=total)
+    return tuple(sums.values())
+
+
+def counts_frame(counts: Iterable[Count]) -> pd.DataFrame:
+    """Return one row per count with subject, what, count and of, which is NA where there is no total."""
+    rows = list(counts)
+    records = []
+    for row in rows:
+        records.append((row.subject, row.what))
+
+    frame = pd.DataFrame(records, columns=["subject", "what"])
+    frame["count"] = np.array([row.count for row in rows], dtype=np.int64)
+    frame["of"] = pd.array([row.of for row in rows], dtype="Int64")
+    return frame

@@ -29,7 +29,7 @@ from ipseval.errors import InputError
 from ipseval.utils.artefacts import ARRAYS, reading
 from ipseval.utils.checks import describe_type, format_examples, refuse_masked
 from ipseval.utils.compute import available_cores
-from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.notes import Count, drop_zero_counts
 
 ENCODING = "utf-8"
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")

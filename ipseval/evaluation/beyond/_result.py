@@ -15,8 +15,9 @@ from ipseval.estimators import Claim, Estimate
 from ipseval.evaluation.beyond._measures import Measure, Recommended, measure
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.inference import compare
+from ipseval.inference.bootstrap_intervals import compute_bootstrap_intervals
 from ipseval.inference.comparisons import Correction
-from ipseval.inference.interval_methods import Interval, compute_bootstrap_intervals, compute_normal_intervals
+from ipseval.inference.intervals import Interval, compute_normal_intervals
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.top_lists import TopLists
 from ipseval.reporting import Tables

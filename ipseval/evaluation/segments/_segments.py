@@ -24,7 +24,7 @@ from ipseval.evaluation.segments._group_statistics import (
 from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
 from ipseval.inference.comparisons import CORRECTIONS, Correction, adjust_p_values
-from ipseval.inference.interval_methods import constrain_to_unit_interval
+from ipseval.inference.intervals import constrain_to_unit_interval
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import check_choice
