@@ -125,7 +125,7 @@ def finish_evaluation(parts: list[Reduction | None], models: Mapping[str, object
     reduction = merge_reductions(parts)
     if reduction is None:
         raise InputError("train and test have no rows.")
-    absent_users = find_absent_users(reduction.extent.n_population, reduction.user_ids, plan)
+    absent_users = find_absent_users(reduction.size.n_population, reduction.user_ids, plan)
     if absent_users.size:
         reduction = reduction.merge(_reduce_absent_users(absent_users, models, plan))
 

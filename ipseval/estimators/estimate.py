@@ -272,19 +272,19 @@ def build_estimate(
     sums: UserSums | MergedSums,
     metric: Metric,
     estimator: Estimator,
-    extent: SampleSize,
+    size: SampleSize,
     *,
     is_probability: bool,
     n_relevant: NRelevant,
     list_notes: Sequence[Note] = (),
 ) -> Estimate:
     """Build an estimate with its guarantee and notes from sums over users."""
-    one_positive_each = extent.positives_per_user.size == 2  # no user has more than one
+    one_positive_each = size.positives_per_user.size == 2  # no user has more than one
     notes = list(as_notes(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant)))
     if sums.n_undefined:
-        notes.append(Note.of("undefined_users", n=sums.n_undefined, unit=extent.unit))
-    if extent.n_without_propensity:
-        notes.append(Note.of("no_propensity", n=extent.n_without_propensity))
+        notes.append(Note.of("undefined_users", n=sums.n_undefined, unit=size.unit))
+    if size.n_without_propensity:
+        notes.append(Note.of("no_propensity", n=size.n_without_propensity))
     if isinstance(sums, UserSums) and sums.propensity_influence is not None:
         notes.append(Note.of("fitted_weights"))
     if np.isnan(sums.value()):
@@ -295,7 +295,7 @@ def build_estimate(
         metric=metric.label,
         estimator=estimator.label,
         sums=sums,
-        n_positives=extent.n_positives,
+        n_positives=size.n_positives,
         claim=claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
         notes=(*notes, *list_notes),
         list_notes=tuple(list_notes),

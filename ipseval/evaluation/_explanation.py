@@ -247,13 +247,13 @@ def _build_estimate_table(content: ReportContent, layout: TableLayout, digits: i
     unreliable = []
     for label in layout.labels:
         name = content.names[label]
-        standing = verdict.standings[label]
+        ranking = verdict.rankings[label]
         columns.append(_standard_error_column(content, verdict, label, digits))
         header.append(content.head(verdict.metric, label))
         if content.flag(verdict.metric, label):
             unreliable.append(name)
-        elif len(content.models) > 1 and standing.ranked:
-            orders.setdefault(write_order(standing), []).append(name)
+        elif len(content.models) > 1 and ranking.ranked:
+            orders.setdefault(write_order(ranking), []).append(name)
     below = []
     if unreliable:
         below.append(f"unreliable, see the warning above: {', '.join(unreliable)}")
@@ -265,13 +265,13 @@ def _build_estimate_table(content: ReportContent, layout: TableLayout, digits: i
     return Table(tuple(header), build_rows(layout.models, columns), layout.title, below=tuple(below))
 
 
-def write_order(standing: ModelRanking) -> str:
+def write_order(ranking: ModelRanking) -> str:
     """Return the order as text, with ">" only where all before it differ significantly from all after it."""
-    text = standing.best
-    ranked = standing.ranked
+    text = ranking.highest
+    ranked = ranking.ranked
     differs = None
-    if standing.tests is not None:
-        differs = standing.tests.told_apart(ranked, LEVEL)
+    if ranking.tests is not None:
+        differs = ranking.tests.told_apart(ranked, LEVEL)
     for position in range(1, len(ranked)):
         separator = ", "
         if differs is not None and differs[:position, position:].all():

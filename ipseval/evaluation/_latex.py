@@ -110,7 +110,7 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
     (estimand,) = groups
     tables = []
     for verdict in content.verdicts:
-        models = verdict.standings[labels[0]].order
+        models = verdict.rankings[labels[0]].order
         tables.append(TableLayout(verdict.metric, estimand, verdict, tuple(labels), models))
     return tables
 

@@ -334,7 +334,7 @@ class Evaluation(Result):
         if verdict.outcome == Outcome.NOT_SIGNIFICANT:
             return replace(verdict, detectable=self._detectable_difference(verdict))
         gamma_range = self._gamma_ranges.get(verdict.metric)
-        if gamma_range is None or gamma_range.first != verdict.first:
+        if gamma_range is None or gamma_range.first != verdict.highest_model:
             return verdict
         if verdict.outcome not in (Outcome.NOT_IDENTIFIED, Outcome.NO_VERDICT):
             return verdict
@@ -343,8 +343,8 @@ class Evaluation(Result):
     def _detectable_difference(self, verdict: Verdict) -> float:
         """Return the smallest difference of the two highest that the paired test finds with 80% power."""
         estimates = {}
-        for model in verdict.standing.leaders[:2]:
-            key = (model, verdict.metric, verdict.primary)
+        for model in verdict.primary_ranking.top_group[:2]:
+            key = (model, verdict.metric, verdict.primary_estimator)
             estimates[key] = self.estimates[key]
         frame = compare(estimates, correction=None, confidence_level=self.confidence_level)
         return float(frame["minimum_detectable_difference"].item())

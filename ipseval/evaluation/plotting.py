@@ -89,7 +89,7 @@ def plot_evaluation(
     chosen_estimator = layout.verdict.weighted or layout.verdict.unweighted
     if estimator is not None:
         chosen_estimator = evaluation._estimator_label(estimator)
-    check_choice("estimator", chosen_estimator, list(layout.verdict.standings))
+    check_choice("estimator", chosen_estimator, list(layout.verdict.rankings))
     if estimator is not None:
         layout = _find_layout(content, metric, chosen_estimator)
     names = content.names

@@ -51,7 +51,7 @@ class Reduction:
     models : tuple of str
     sums : mapping
         (metric, estimator) -> sums of each model.
-    extent : SampleSize
+    size : SampleSize
         Numbers of users and positives.
     weights : AllWeights
         Sums of the weights of every estimator.
@@ -68,7 +68,7 @@ class Reduction:
 
     models: tuple[str, ...]
     sums: Mapping[Cell, Sums]
-    extent: SampleSize
+    size: SampleSize
     weights: AllWeights
     list_counts: dict[str, IntArray]
     given_counts: dict[str, IntArray]
@@ -80,7 +80,7 @@ class Reduction:
     segments: tuple[SegmentSums, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Reduction({', '.join(self.models)}; {self.extent!r})"
+        return f"Reduction({', '.join(self.models)}; {self.size!r})"
 
     @classmethod
     def of(
@@ -115,7 +115,7 @@ class Reduction:
             return cls(
                 models=tuple(ranks),
                 sums=sums,
-                extent=SampleSize.of(first),
+                size=SampleSize.of(first),
                 weights=weights.result(),
                 list_counts=list_counts,
                 given_counts=given_counts,
@@ -170,7 +170,7 @@ class Reduction:
         return Reduction(
             models=self.models,
             sums=merged_sums,
-            extent=self.extent.merge(other.extent),
+            size=self.size.merge(other.size),
             weights=self.weights.merge(other.weights),
             list_counts=_add_counts(self.list_counts, other.list_counts),
             given_counts=_add_counts(self.given_counts, other.given_counts),
@@ -273,7 +273,7 @@ NO_POSITIVE = "there is no positive to evaluate."
 
 def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
     """Build the evaluation from the reduction of all users, after the checks that need all of them."""
-    size = reduction.extent
+    size = reduction.size
     check_lists(reduction.given_counts, request.missing_lists, size.n_left_out, size.unit_plural)
     if not size.n_positives and size.n_without_propensity:
         raise PropensityError(NO_PROPENSITY)
@@ -335,7 +335,7 @@ def _select_counts(reduction: Reduction, subject: str) -> list[Count]:
 
 def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     """Return the counts of each recommender, then the counts of all together."""
-    size = reduction.extent
+    size = reduction.size
     counts: list[Count] = []
     for model in reduction.models:
         counts += _select_counts(reduction, model)
@@ -359,7 +359,7 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
 
 def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, str], Estimate]:
     """Return (model, metric, estimator) -> estimate, model by model."""
-    size = reduction.extent
+    size = reduction.size
     sums_by_cell = {}
     for cell in reduction.sums:
         sums_by_cell[cell] = reduction.members(cell)

@@ -158,7 +158,7 @@ class ReportContent:
                     estimand=estimand,
                     verdict=verdict,
                     labels=tuple(labels),
-                    models=verdict.standings[labels[0]].order,
+                    models=verdict.rankings[labels[0]].order,
                 )
                 layouts.append(layout)
         return layouts
@@ -228,14 +228,14 @@ def print_estimates(
 ) -> dict[str, PrintedEstimate]:
     """Return recommender -> estimate; an unreliable column has neither intervals nor a best one."""
     rows = content.rows(verdict.metric, label)
-    standing = verdict.standings[label]
+    ranking = verdict.rankings[label]
     flag = content.flag(verdict.metric, label)
-    is_compared = not flag and len(standing.ranked) > 1
+    is_compared = not flag and len(ranking.ranked) > 1
     half_widths = ((rows["ci_high"] - rows["ci_low"]) / 2).tolist()
     common_places = count_decimals(half_widths, digits)
     highest = ""
-    if standing.best:
-        highest = format_fixed(standing.values[standing.best], common_places)
+    if ranking.highest:
+        highest = format_fixed(ranking.values[ranking.highest], common_places)
     estimates = {}
     for row, half_width in zip(rows.to_dict("records"), half_widths, strict=True):
         model = row["model"]
@@ -261,7 +261,7 @@ def print_estimates(
             bounds=bounds,
             flag=flag,
             is_best=is_compared and format_fixed(value, common_places) == highest,
-            is_behind=is_compared and model not in standing.leaders,
+            is_behind=is_compared and model not in ranking.top_group,
         )
     return estimates
 

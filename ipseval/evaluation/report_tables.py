@@ -169,8 +169,8 @@ def _build_metric_tables(content: ReportContent, digits: int) -> list[Table]:
         with_differences = layout.metric == first_metric
         table = _build_metric_table(content, layout, digits, with_differences=with_differences)
         if len(layout.models) > n_rows:
-            standing = layout.verdict.standings[layout.labels[0]]
-            line = _describe_rest(standing, layout.models[n_rows:])
+            ranking = layout.verdict.rankings[layout.labels[0]]
+            line = _describe_rest(ranking, layout.models[n_rows:])
             table = replace(table, n_rows=n_rows, rest=line)
         tables.append(table)
     return tables
@@ -189,10 +189,10 @@ def _build_metric_table(
     label = _choose_compared_estimator(layout)
     if with_differences and len(layout.models) > 1 and not content.flag(verdict.metric, label):
         places = count_decimals(_half_widths(content.rows(verdict.metric, label)), digits)
-        standing = verdict.standings[label]
+        ranking = verdict.rankings[label]
         row = {}
         for model in layout.models:
-            row[model] = _difference_cell(standing, model, places)
+            row[model] = _difference_cell(ranking, model, places)
 
         columns.append(row)
         header.append(f"difference from best ({content.names[label]})")
@@ -207,17 +207,17 @@ def _build_metric_table(
 
 def _choose_compared_estimator(layout: TableLayout) -> str:
     """Return the estimator of the differences in a table: the one behind the verdict, if it is there."""
-    primary = layout.verdict.primary
+    primary = layout.verdict.primary_estimator
     if primary in layout.labels:
         return primary
     return layout.labels[0]
 
 
-def _describe_rest(standing: ModelRanking, models: Sequence[str]) -> str:
+def _describe_rest(ranking: ModelRanking, models: Sequence[str]) -> str:
     """Return the line below a table without its last recommenders."""
     count = f"and {len(models)} more in"
     similar = ""
-    n_similar = sum(model in standing.leaders for model in models)
+    n_similar = sum(model in ranking.top_group for model in models)
     if n_similar:
         similar = f"; {n_similar} of them do not differ significantly from the best"
     return InterfaceText(f"{count} .frame{similar}", shell=f"{count} --out all.csv{similar}")
@@ -246,11 +246,11 @@ def _estimate_column(content: ReportContent, verdict: Verdict, label: str, digit
     return cells
 
 
-def _difference_cell(standing: ModelRanking, model: str, places: int) -> Cell:
+def _difference_cell(ranking: ModelRanking, model: str, places: int) -> Cell:
     """Return the cell with the difference of a recommender from the best, and its adjusted p-value."""
-    if model == standing.best:
+    if model == ranking.highest:
         return Cell("best")
-    difference, p_value = standing.difference(model, standing.best)
+    difference, p_value = ranking.difference(model, ranking.highest)
     if np.isnan(p_value):
         return Cell("not tested")
     if difference == 0:

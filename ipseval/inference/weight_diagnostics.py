@@ -244,7 +244,7 @@ class WeightTotals:
             unclipped_weight=self.unclipped_weight + totals.unclipped_weight,
         )
 
-    def diagnostics(self, extent: SampleSize, propensity: Propensity | None) -> WeightDiagnostics:
+    def diagnostics(self, size: SampleSize, propensity: Propensity | None) -> WeightDiagnostics:
         """Return the diagnostics of all positives; `rare_share` is NaN where the propensity has no n*."""
         has_positives = self.item_weights > 0
         item_weights = self.item_weights[has_positives]
@@ -256,17 +256,17 @@ class WeightTotals:
             ess=self.moments.ess,
             ess_items=effective_sample_size(item_weights),
             max_weight_share=self.moments.max_share,
-            n_positives=extent.n_positives,
+            n_positives=size.n_positives,
             n_items=int(item_weights.size),
-            median_positives=extent.median_positives,
+            median_positives=size.median_positives,
             rare_share=rare_share,
             pareto_k=pareto_k(item_weights),
             clipped_share=self.clipped_weight / self.unclipped_weight,
             weighted=self.weighted,
             ess_own=self.moments.ess,
             share_own=self.moments.max_share,
-            ess_equal=float(extent.n_positives),
-            share_equal=1 / extent.n_positives,
+            ess_equal=float(size.n_positives),
+            share_equal=1 / size.n_positives,
         )
 
 
@@ -316,12 +316,12 @@ class AllWeights:
         )
 
     def diagnostics(
-        self, estimators: Sequence[Estimator], extent: SampleSize, propensity: Propensity | None
+        self, estimators: Sequence[Estimator], size: SampleSize, propensity: Propensity | None
     ) -> dict[str, WeightDiagnostics]:
         """Return estimator label -> diagnostics of its weights."""
         totals_diagnostics = {}
         for weighted, totals in self.totals.items():
-            totals_diagnostics[weighted] = totals.diagnostics(extent, propensity)
+            totals_diagnostics[weighted] = totals.diagnostics(size, propensity)
 
         diagnostics = {}
         for estimator in estimators:

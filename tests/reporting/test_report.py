@@ -185,13 +185,13 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
     columns = ["model", "metric", "estimator", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
     frame = pd.DataFrame(rows, columns=columns)
     # By SNIPS no adjusted test finds a difference.
-    standings = {
+    rankings = {
         label: ModelRanking.from_rows(part, paired(names, told_apart if label == "aoa" else ()))
         for label, part in frame.groupby("estimator", sort=False)
     }
-    n_defined = len(standings["aoa"].ranked)
+    n_defined = len(rankings["aoa"].ranked)
     outcome = Outcome.SINGLE if n_defined == 1 else Outcome.NOT_IDENTIFIED
-    verdicts = (Verdict("recall@10", standings, unweighted="aoa", outcome=outcome),)
+    verdicts = (Verdict("recall@10", rankings, unweighted="aoa", outcome=outcome),)
     content = ReportContent(
         models=tuple(names),
         frame=frame,
