@@ -59,6 +59,8 @@ _BUILT_IN: dict[str, Any] = {
     "dr": "ipseval.policies._estimators:DoublyRobust",
     "snips-impressions": "ipseval.policies._estimators:SnipsImpressions",
 }
+# Classes of the built-in estimators, as files of results name them.
+ESTIMATOR_CLASSES: tuple[type[Estimator], ...] = (Aoa, Ips, Snips, ShrunkSnips)
 ESTIMATORS: Registry[Estimator] = Registry("estimator", "ipseval.estimators", _BUILT_IN, _check_estimator)
 
 
