@@ -63,7 +63,7 @@ def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str]
     error = "± is one standard error"
     intervals = f"the {segments.confidence_level:.0%} intervals of `frame` hold for all groups at once"
     notes.append(InterfaceText(f"{error}; {intervals}.", shell=f"{error}."))
-    notes += _describe_notes(segments)
+    notes += _describe_group_notes(segments)
     if omitted_estimators:
         names = display_names(segments.estimators + list(omitted_estimators))
         omitted_names = " and ".join(names[label] for label in omitted_estimators)
@@ -224,7 +224,7 @@ def _describe_gaps(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
     return sentences
 
 
-def _describe_notes(segments: Any) -> list[str]:
+def _describe_group_notes(segments: Any) -> list[str]:
     """Return every note once, with the groups that it concerns; notes that cells show have no groups."""
     groups_by_note: dict[Note, dict[str, None]] = {}
     for group, note in segments._iterate_notes():
