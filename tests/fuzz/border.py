@@ -31,7 +31,7 @@ RESULTS = {
     *("Correction", "CorrectionPath", "DataCard", "Decomposition", "Definition", "DensityRatioFit"),
     *("Estimate", "Evaluation", "ExaminationCurve", "Explanation", "ExposureCurve"),
     *("FittedRewards", "GammaFit", "Gate", "Groups", "Inversion", "LinearForm", "Measure", "ModelScores"),
-    *("OnlineAgreement", "OrderAgreement", "Parameter", "Parts"),
+    *("Note", "OnlineAgreement", "OrderAgreement", "Parameter", "Parts"),
     *("PolicyEvaluation", "PopularityExponent", "ProtocolComparison", "ProtocolStudy", "Sample"),
     *("SampledEstimate", "SampledMetric", "Segments", "Sensitivity", "ShownData", "SlidingSplits"),
     *("Tables", "TrainingCounts", "UserSums", "Validation"),
@@ -44,7 +44,7 @@ LEFT_OUT = {
     "register",  # what it is given stays in the process: tests/contracts/test_own_members.py
     "read_ids",  # it takes nothing but any number of sources: tests/data/reading/test_sources.py
     # What the library calls with its own values: no user has any of them.
-    *("Decomposition.of", "FitError.of", "FittedRewards.of", "Leakage.of", "Moments.of"),
+    *("Decomposition.of", "FitError.of", "FittedRewards.of", "Leakage.of", "Moments.of", "Note.of"),
     *("Moments.of_columns", "RankedPositives.trusted", "TrainingCounts.of", "UserSums.of"),
 }
 OBJECTS = (  # methods
