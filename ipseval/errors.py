@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "DataWarning",
+    "HighGammaWarning",
     "IdentificationWarning",
     "InputError",
     "IpsevalError",
@@ -252,3 +253,7 @@ class PositivityWarning(UserWarning):
 
 class IdentificationWarning(UserWarning):
     """The data do not identify the quantity that was asked for without a further assumption."""
+
+
+class HighGammaWarning(IdentificationWarning):
+    """γ exceeds 1, so that true popularity would fall as observed popularity rises."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ipseval.errors import InputError, Problem
-from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.notes import Count, drop_zero_counts
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from ipseval.data.interactions import (
 from ipseval.errors import InputError
 from ipseval.utils.checks import as_float_vector, check_type, format_count
 from ipseval.utils.columns import to_numbers
-from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.notes import Count, drop_zero_counts
 from ipseval.utils.public import public_class
 from ipseval.utils.types import (
     AnyArray,

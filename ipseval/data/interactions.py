@@ -23,7 +23,6 @@ from ipseval.utils.checks import (
 )
 from ipseval.utils.columns import extract_log_columns, to_numbers
 from ipseval.utils.constructors import NamedConstructors
-from ipseval.utils.counts import Count, counts_frame, drop_zero_counts
 from ipseval.utils.ids import (
     Ids,
     as_ids,
@@ -33,6 +32,7 @@ from ipseval.utils.ids import (
     refuse_header,
     to_id_array,
 )
+from ipseval.utils.notes import Count, counts_frame, drop_zero_counts
 from ipseval.utils.public import public_class
 from ipseval.utils.types import (
     AnyArray,
@@ -43,6 +43,7 @@ from ipseval.utils.types import (
     assign,
     build_unchecked,
     copy_if_writable,
+    freeze,
 )
 
 if TYPE_CHECKING:
@@ -562,3 +563,53 @@ def encode_in_universe(
             "universe, or remove their rows."
         )
     return positions.take(column.codes), ids
+
+
+@public_class
+@dataclass(frozen=True, eq=False)
+class TrainingCounts:
+    """Training interactions of each item (n*) and of each user, from which groups by count are built.
+
+    Attributes
+    ----------
+    popularity : (n_items,) int array
+        Training interactions of each item.
+    activity : (n_users,) int array
+        Training interactions of each user.
+    """
+
+    popularity: IntArray
+    activity: IntArray
+
+    def __post_init__(self) -> None:
+        freeze(self, "popularity", "activity")
+
+    @classmethod
+    def of(cls, train: Interactions) -> TrainingCounts:
+        """Return the counts of a training log.
+
+        Parameters
+        ----------
+        train : Interactions
+            The training log.
+
+        Returns
+        -------
+        TrainingCounts
+        """
+        return cls(np.asarray(train.popularity), np.asarray(train.activity))
+
+    def along(self, axis: Literal["user", "item"]) -> IntArray:
+        """Return the counts of the users or of the items.
+
+        Parameters
+        ----------
+        axis : {"user", "item"}
+
+        Returns
+        -------
+        (n_users,) or (n_items,) int array
+        """
+        if axis == "user":
+            return self.activity
+        return self.popularity

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.utils.counts import Count, drop_zero_counts
 from ipseval.utils.ids import to_id_array
+from ipseval.utils.notes import Count, drop_zero_counts
 from ipseval.utils.types import AnyArray
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from ipseval.evaluation.segments.built_in_groups import names_only_items, resolv
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.candidates import HeldOutPositives
 from ipseval.utils.checks import format_examples
-from ipseval.utils.counts import RESULT, Count, drop_zero_counts
 from ipseval.utils.ids import to_id_array
+from ipseval.utils.notes import RESULT, Count, drop_zero_counts
 from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 Seen = Literal["exclude", "include"]

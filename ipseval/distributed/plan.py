@@ -23,8 +23,7 @@ from ipseval.distributed.sorted_pairs import Rows
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import ESTIMATORS, Estimator
 from ipseval.evaluation.evaluation import Evaluation
-from ipseval.evaluation.pipeline import build_evaluation
-from ipseval.evaluation.reduction import Reduction, merge_reductions
+from ipseval.evaluation.reduction import Reduction, build_evaluation, merge_reductions
 from ipseval.evaluation.request import (
     DEFAULT_METRICS,
     CommonOptions,
@@ -126,7 +125,7 @@ def finish_evaluation(parts: list[Reduction | None], models: Mapping[str, object
     reduction = merge_reductions(parts)
     if reduction is None:
         raise InputError("train and test have no rows.")
-    absent_users = find_absent_users(reduction.extent.n_population, reduction.user_ids, plan)
+    absent_users = find_absent_users(reduction.size.n_population, reduction.user_ids, plan)
     if absent_users.size:
         reduction = reduction.merge(_reduce_absent_users(absent_users, models, plan))
 

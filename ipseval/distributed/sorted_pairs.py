@@ -19,7 +19,7 @@ from ipseval.data.interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.candidates import HeldOutPositives
-from ipseval.utils.counts import Count
+from ipseval.utils.notes import Count
 from ipseval.utils.types import AnyArray, IntArray
 
 ENTRIES_PER_ITEM = 8  # a table of codes may have so many entries for each item

@@ -12,6 +12,7 @@ from ipseval.estimators.labels import ESTIMATORS
 from ipseval.estimators.sample import Sample
 from ipseval.estimators.snips import ShrunkSnips, Snips
 from ipseval.estimators.user_sums import UserSums
+from ipseval.utils.notes import Note
 
 __all__ = [
     "ESTIMATORS",
@@ -21,6 +22,7 @@ __all__ = [
     "Estimator",
     "Ips",
     "LinearForm",
+    "Note",
     "Parts",
     "Sample",
     "ShrunkSnips",

@@ -12,6 +12,7 @@ from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
+from ipseval.utils.notes import Note
 from ipseval.utils.public import public_class
 from ipseval.utils.registry import is_external
 from ipseval.utils.types import FloatArray, IntArray
@@ -53,6 +54,9 @@ class Estimator(ABC):
         Whether it reads impressions and a reward model, as in `ipseval.policies.evaluate_rewards`.
     takes_root : bool
         Whether it supports metrics that are the root of a mean, such as rmse.
+    can_exceed_range : bool
+        Whether an estimate can leave the range of its metric, as one by ips does. Intervals of other
+        estimates are kept within the range.
 
     See Also
     --------
@@ -67,6 +71,7 @@ class Estimator(ABC):
     counts_all_users: ClassVar[bool] = False
     needs_rewards: ClassVar[bool] = False
     takes_root: ClassVar[bool] = False
+    can_exceed_range: ClassVar[bool] = False
 
     @property
     def estimand(self) -> str:
@@ -155,8 +160,8 @@ class Estimator(ABC):
         """
         return None
 
-    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
-        """Return notes on the estimates, for results.
+    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[Note | str, ...]:
+        """Return notes on the estimates, for results; texts or `Note` values.
 
         Parameters
         ----------

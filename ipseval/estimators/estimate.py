@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from ipseval.estimators.user_sums import MergedSums, UserSums
 from ipseval.metrics import Metric, metric
 from ipseval.metrics.rating_metrics import RATING_METRICS, RatingMetric, resolve_rating_metric
 from ipseval.utils.checks import format_count
+from ipseval.utils.notes import Note, as_notes, create_suppression, join_notes
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray
 
@@ -143,10 +144,6 @@ def _describe_cutoff(metric: Metric) -> str:
     return f"k = {metric.cutoff}"
 
 
-FITTED_WEIGHTS_NOTE = "the error holds that of the fitted weights"
-RATIO_OF_SUMS_NOTE = "a ratio of sums over users, and not a mean of values of users"
-
-
 @public_class
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -162,16 +159,20 @@ class Estimate:
         Number of positives in the estimate.
     claim : Claim
         Statistical guarantee of the value, with its condition.
-    notes : tuple of str, default ()
+    notes : tuple of Note, default ()
         Notes for readers of the value.
-    flag : str, default ""
-        Reason not to rely on the value; "" without one.
+    flags : tuple of Note, default ()
+        Reasons not to rely on the value.
     suppressed : bool, default False
-        Whether value and standard error are set to NaN for the reason in `flag`.
-    of_lists : tuple of str, default ()
+        Whether value and standard error are set to NaN for the reasons in `flags`.
+    list_notes : tuple of Note, default ()
         Those notes that are about users without a list and about short lists.
     estimand : {"mean over users", "mean over interactions"}, default "mean over users"
         Average that is estimated.
+    weighted : bool, default False
+        Whether the propensities enter the value.
+    can_exceed_range : bool, default False
+        Whether the value can leave the range of the metric.
 
     See Also
     --------
@@ -183,11 +184,13 @@ class Estimate:
     sums: UserSums | MergedSums
     n_positives: int
     claim: Claim
-    notes: tuple[str, ...] = ()
-    flag: str = ""
+    notes: tuple[Note, ...] = ()
+    flags: tuple[Note, ...] = ()
     suppressed: bool = False
-    of_lists: tuple[str, ...] = ()
+    list_notes: tuple[Note, ...] = ()
     estimand: str = "mean over users"
+    weighted: bool = False
+    can_exceed_range: bool = False
 
     def __repr__(self) -> str:
         error = ""
@@ -204,11 +207,16 @@ class Estimate:
         return self.sums.value()
 
     @property
-    def trust(self) -> str:
-        """Note on the flag: its reason, marked as suppressed if the value is."""
+    def flag(self) -> str:
+        """Reasons not to rely on the value, as text; "" without one."""
+        return join_notes(*self.flags)
+
+    @property
+    def reliability_notes(self) -> tuple[Note, ...]:
+        """Notes on the flags: themselves, or that the value is suppressed because of them."""
         if self.suppressed:
-            return f"suppressed: {self.flag}"
-        return self.flag
+            return (create_suppression(self.flags),)
+        return self.flags
 
     @property
     def influence(self) -> FloatArray:
@@ -260,47 +268,41 @@ def compute_independent_sums(sample: Sample, metric: Metric, estimator: Estimato
     return sums.by_cluster(sample.ranked.cluster)
 
 
-def describe_missing_propensities(extent: SampleSize) -> str:
-    """Return a note on the number of positives without a propensity."""
-    positives = format_count(extent.n_without_propensity, "positive")
-    return f"{positives} without a propensity left out of all averages, aoa too"
-
-
 def build_estimate(
     sums: UserSums | MergedSums,
     metric: Metric,
     estimator: Estimator,
-    extent: SampleSize,
+    size: SampleSize,
     *,
     is_probability: bool,
     n_relevant: NRelevant,
-    of_lists: Iterable[str] = (),
+    list_notes: Sequence[Note] = (),
 ) -> Estimate:
     """Build an estimate with its guarantee and notes from sums over users."""
     # Weights cancel where no user has more than one positive, unless they are summed over users.
-    one_positive_each = extent.positives_per_user.size == 2 and not metric.is_ratio_of_sums
-    notes = list(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant))
+    one_positive_each = size.positives_per_user.size == 2 and not metric.is_ratio_of_sums
+    notes = list(as_notes(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant)))
     if metric.is_ratio_of_sums:
-        notes.append(RATIO_OF_SUMS_NOTE)
+        notes.append(Note.of("ratio_of_sums"))
     if sums.n_undefined:
-        notes.append(
-            f"{format_count(sums.n_undefined, extent.unit)} left out: the metric is undefined for them"
-        )
-    if extent.n_without_propensity:
-        notes.append(describe_missing_propensities(extent))
+        notes.append(Note.of("undefined_users", n=sums.n_undefined, unit=size.unit))
+    if size.n_without_propensity:
+        notes.append(Note.of("no_propensity", n=size.n_without_propensity))
     if isinstance(sums, UserSums) and sums.propensity_influence is not None:
-        notes.append(FITTED_WEIGHTS_NOTE)
+        notes.append(Note.of("fitted_weights"))
     if np.isnan(sums.value()):
-        notes.append("undefined, as no user has a defined value")
+        notes.append(Note.of("undefined"))
     elif sums.n_users == 1:
-        notes.append("one user: no standard error")
+        notes.append(Note.of("one_user"))
     return Estimate(
         metric=metric.label,
         estimator=estimator.label,
         sums=sums,
-        n_positives=extent.n_positives,
+        n_positives=size.n_positives,
         claim=claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
-        notes=(*notes, *of_lists),
-        of_lists=tuple(of_lists),
+        notes=(*notes, *list_notes),
+        list_notes=tuple(list_notes),
         estimand=estimator.estimand,
+        weighted=estimator.weighted,
+        can_exceed_range=estimator.can_exceed_range,
     )

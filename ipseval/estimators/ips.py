@@ -14,6 +14,7 @@ from ipseval.estimators.guarantees import Claim, NRelevant
 from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
+from ipseval.utils.notes import Note
 from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray
 
@@ -60,6 +61,7 @@ class Ips(Estimator):
     weighting = "1/P over the number of relevant items, where that is given"
     counts_all_users: ClassVar[bool] = True
     takes_root: ClassVar[bool] = True
+    can_exceed_range: ClassVar[bool] = True
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
         """Raise unless P is a probability and s_u is there where it is needed; before anything is ranked."""
@@ -146,10 +148,10 @@ class Ips(Estimator):
             return Claim("exactly unbiased", f"given {last_condition}")
         return Claim("exactly unbiased", f"given {', '.join(first_conditions)} and {last_condition}")
 
-    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
+    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[Note, ...]:
         """Return that s_u is estimated, where it is."""
         if n_relevant == "estimated":
-            return ("the numbers of relevant items are estimated by Σ1/P of each user",)
+            return (Note.of("estimated_n_relevant"),)
         return ()
 
     def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:

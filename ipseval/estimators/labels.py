@@ -59,6 +59,8 @@ _BUILT_IN: dict[str, Any] = {
     "dr": "ipseval.policies._estimators:DoublyRobust",
     "snips-impressions": "ipseval.policies._estimators:SnipsImpressions",
 }
+# Classes of the built-in estimators, as files of results name them.
+ESTIMATOR_CLASSES: tuple[type[Estimator], ...] = (Aoa, Ips, Snips, ShrunkSnips)
 ESTIMATORS: Registry[Estimator] = Registry("estimator", "ipseval.estimators", _BUILT_IN, _check_estimator)
 
 
@@ -90,16 +92,6 @@ def get_unweighted_estimator(target: Target) -> Estimator:
     if target == "pooled":
         return ESTIMATORS[AOA_POOLED]
     return ESTIMATORS[AOA]
-
-
-def can_exceed_range(label: str) -> bool:
-    """Return whether estimates with this label may leave the range of their metric."""
-    return label.partition("(")[0] in (IPS, "dr")
-
-
-def is_unweighted(label: str) -> bool:
-    """Return whether this is a label of the unweighted average (AOA)."""
-    return label in (AOA, AOA_POOLED)
 
 
 DISPLAY_NAMES = {

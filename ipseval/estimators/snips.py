@@ -15,9 +15,10 @@ from ipseval.estimators.guarantees import Claim, NRelevant
 from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
-from ipseval.metrics.additive import is_mean_of_contributions
+from ipseval.metrics.additive import adds_up_contributions
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_fraction
+from ipseval.utils.notes import Note
 from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
@@ -35,18 +36,21 @@ CLAIMS_OF_MEANS = {
 }
 
 
-def normalized_user_values(sample: Sample, metric: Metric) -> FloatArray:
-    """Return v_u = Σ_{i∈S*_u} w c / Σ_{i∈S*_u} w of each user with positives, w = 1/P.
+def sum_weighted_contributions(sample: Sample, metric: Metric) -> FloatArray:
+    """Return Σ_{i∈S*_u} w c of each user with positives, w = 1/P.
 
-    A metric that is not a mean of contributions c defines its own weighted value v_u, which is returned then.
+    A metric that is no sum or mean of contributions c defines its own weighted value v_u of a user. Then
+    v_u Σw is returned, or (v_u/|S*_u|) Σw for a metric of sum type.
     """
-    if not is_mean_of_contributions(metric):
-        return sample.user_values(metric, weighted=True)
     ranked = sample.ranks_of(metric)
-    contributions = metric.contributions(ranked, ties=sample.ties)
-    assert contributions is not None
-    weighted_sums = ranked.sum_by_user(sample.weights * contributions)
-    return np.asarray(weighted_sums / sample.user_weight)
+    if adds_up_contributions(metric):
+        contributions = metric.contributions(ranked, ties=sample.ties)
+        assert contributions is not None
+        return ranked.sum_by_user(sample.weights * contributions)
+    values = sample.user_values(metric, weighted=True)
+    if metric.kind == "sum":
+        values = values / ranked.counts
+    return np.asarray(values * sample.user_weight)
 
 
 @public_class
@@ -79,8 +83,8 @@ class Snips(Estimator):
     "pooled"    Σ_u Σ_{i∈S*_u} c_ui/P_ui / Σ_u Σ_{i∈S*_u} 1/P_ui, the Hájek estimator [2]_
     ==========  ==================================================================================
 
-    With v_u = Σwc/Σw and a mass m_u, all three are Σ_u m_u v_u / Σ_u m_u: m_u is 1, the mean weight of the
-    user, or the sum of its weights. Other metrics enter with their own weighted value v_u.
+    Other metrics enter with their own weighted value v_u in place of Σwc/Σw. `sums` returns the numerator
+    N_u and the denominator D_u of each user, and `UserSums.value` divides: Σ_u N_u / Σ_u D_u.
 
     Metrics that define a ratio of sums over users, such as ``psp@5``, have their own N_u and D_u, which all
     three forms take.
@@ -124,28 +128,26 @@ class Snips(Estimator):
         return "pooled" if self.normalize == "pooled" else "user"
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = m_u v_u and D_u = m_u of each user; the estimate is Σ_u N_u / Σ_u D_u (`UserSums.value`).
-
-        m_u is the mass in the notes of the class.
-        """
+        """Return N_u and D_u of each user; the estimate is Σ_u N_u / Σ_u D_u (`UserSums.value`)."""
         if self._counts_pairs(metric, sample.is_probability):
             return self._pair_sums(sample, metric)
         if metric.is_ratio_of_sums:
             return compute_ratio_sums(sample, metric, sample.weights)
         users = sample.ranked.users
-        values = normalized_user_values(sample, metric)
-        if self.normalize == "user":
-            return UserSums.of(users, values, root=metric.root)
+        n = sample.ranked.counts.astype(np.float64)  # |S*_u|
+        w = sample.user_weight  # Σ_{i∈S*_u} 1/P_ui
+        wc = sum_weighted_contributions(sample, metric)  # Σ_{i∈S*_u} c_ui/P_ui
 
-        total_weight = sample.user_weight
-        counts = sample.ranked.counts.astype(np.float64)
         if metric.kind == "sum":
-            # v_u = |S*_u| Σwc/Σw of a sum, so that N_u = Σwc. The volume |S*_u| scales the ratio.
-            return UserSums.of(users, values * total_weight / counts, total_weight, volume=counts)
+            if self.normalize == "user":
+                return UserSums.of(users, n * (wc / w))
+            # The mean of the volume V_u = |S*_u| scales the ratio to the observed number of positives.
+            return UserSums.of(users, wc, w, volume=n)
+        if self.normalize == "user":
+            return UserSums.of(users, wc / w, root=metric.root)  # D_u = 1
         if self.normalize == "global":
-            mean_weight = total_weight / counts
-            return UserSums.of(users, mean_weight * values, mean_weight, root=metric.root)
-        return UserSums.of(users, total_weight * values, total_weight, root=metric.root)
+            return UserSums.of(users, wc / n, w / n, root=metric.root)
+        return UserSums.of(users, wc, w, root=metric.root)
 
     def positive_weights(self, sample: Sample) -> FloatArray:
         """Return w over the sum of the user's w, over |S*_u|, or pooled w itself."""
@@ -208,10 +210,10 @@ class Snips(Estimator):
             users_equal=self.normalize == "global" and not is_sum,
         )
 
-    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
+    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[Note, ...]:
         """Return that the only weight of a user cancels, where every user has one positive."""
         if self.normalize == "user" and one_positive_each:
-            return (f"{self.label} is identical to aoa here: every user has one positive",)
+            return (Note.of("identical_to_aoa", estimator=self.label),)
         return ()
 
     def caution(self, counts: IntArray, unit: str = "user") -> str:
@@ -270,7 +272,8 @@ class ShrunkSnips(Estimator):
         1/|U| Σ_u (Σ_{i∈S*_u} w c) / (λ Σ_{i∈S*_u} w + (1 − λ) |S*_u| w̄),
 
     where w = 1/P and w̄ is the mean over users of their mean weight. Users whose value is undefined do not
-    enter w̄. Other metrics enter with their own weighted value v_u: Σwc = v_u Σw.
+    enter w̄. Metrics of sum type have the factor |S*_u| within the sum over users. Other metrics enter with
+    their own weighted value v_u: Σwc = v_u Σw.
 
     Examples
     --------
@@ -311,10 +314,12 @@ class ShrunkSnips(Estimator):
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u = the shrunk value plus the first-order effect of the user on w̄, and D_u = 1."""
         ranked = sample.ranked
-        values = normalized_user_values(sample, metric)
-        is_defined = ~np.isnan(values)
+        wc = sum_weighted_contributions(sample, metric)
+        if metric.kind == "sum":
+            wc = ranked.counts * wc
+        is_defined = ~np.isnan(wc)
         overall_weight, normalizer = self._normalizer(sample, is_defined)
-        shrunk_values = values * sample.user_weight / normalizer
+        shrunk_values = wc / normalizer
 
         # The added term has mean 0, so it leaves the estimate alone and gives it the right influence.
         derivatives = (

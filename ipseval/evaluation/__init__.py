@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
+from ipseval.evaluation._evaluate import evaluate, evaluate_ranks
 from ipseval.evaluation.evaluation import Evaluation
-from ipseval.evaluation.pipeline import evaluate, evaluate_ranks
 from ipseval.inference.estimate_frame import FRAME_COLUMNS
 
 if TYPE_CHECKING:

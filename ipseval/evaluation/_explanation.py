@@ -6,7 +6,7 @@ import dataclasses
 import os
 import platform
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import numpy as np
@@ -15,8 +15,13 @@ import pandas as pd
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.evaluation.printed_estimates import print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows
+from ipseval.evaluation.report_content import (
+    ReportContent,
+    TableLayout,
+    build_rows,
+    flag_warnings,
+    print_estimates,
+)
 from ipseval.evaluation.verdict import ModelRanking, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
@@ -27,7 +32,7 @@ from ipseval.reporting.formatting import LEVEL, count_decimals, format_fixed, fo
 from ipseval.reporting.tables import Cell, Code, Notes, Part, Table
 from ipseval.utils.artefacts import array_digest, sha256
 from ipseval.utils.checks import check_positive_int, format_count, format_examples
-from ipseval.utils.counts import Count
+from ipseval.utils.notes import Count, Note
 from ipseval.utils.types import FloatArray
 
 
@@ -247,30 +252,6 @@ def build_explanation(content: ReportContent, *, digits: int = 2) -> Tables:
     )
 
 
-def flag_warnings(
-    flags: Mapping[tuple[str, str], str], estimators: Iterable[str], names: Mapping[str, str]
-) -> list[str]:
-    """Return one sentence for every flag, with the metrics that it concerns where those are not all."""
-    lines = []
-    for label in estimators:
-        flag_by_metric = {}
-        for (metric, estimator), flag in flags.items():
-            if estimator == label:
-                flag_by_metric[metric] = flag
-
-        for text in dict.fromkeys(filter(None, flag_by_metric.values())):
-            metrics = []
-            for metric, flag in flag_by_metric.items():
-                if flag == text:
-                    metrics.append(metric)
-
-            subject = names.get(label, label)
-            if len(metrics) < len(flag_by_metric):
-                subject += f" of {', '.join(metrics)}"
-            lines.append(f"Unreliable: {subject}. {text[:1].upper()}{text[1:]}.")
-    return lines
-
-
 def _build_estimate_table(content: ReportContent, layout: TableLayout, digits: int) -> Table:
     """Return one table: a row per recommender, a column per estimator, and the orders below it."""
     verdict = layout.verdict
@@ -280,13 +261,13 @@ def _build_estimate_table(content: ReportContent, layout: TableLayout, digits: i
     unreliable = []
     for label in layout.labels:
         name = content.names[label]
-        standing = verdict.standings[label]
+        ranking = verdict.rankings[label]
         columns.append(_standard_error_column(content, verdict, label, digits))
         header.append(content.head(verdict.metric, label))
         if content.flag(verdict.metric, label):
             unreliable.append(name)
-        elif len(content.models) > 1 and standing.ranked:
-            orders.setdefault(write_order(standing), []).append(name)
+        elif len(content.models) > 1 and ranking.ranked:
+            orders.setdefault(write_order(ranking), []).append(name)
     below = []
     if unreliable:
         below.append(f"unreliable, see the warning above: {', '.join(unreliable)}")
@@ -298,13 +279,13 @@ def _build_estimate_table(content: ReportContent, layout: TableLayout, digits: i
     return Table(tuple(header), build_rows(layout.models, columns), layout.title, below=tuple(below))
 
 
-def write_order(standing: ModelRanking) -> str:
+def write_order(ranking: ModelRanking) -> str:
     """Return the order as text, with ">" only where all before it differ significantly from all after it."""
-    text = standing.best
-    ranked = standing.ranked
+    text = ranking.highest
+    ranked = ranking.ranked
     differs = None
-    if standing.tests is not None:
-        differs = standing.tests.told_apart(ranked, LEVEL)
+    if ranking.tests is not None:
+        differs = ranking.tests.told_apart(ranked, LEVEL)
     for position in range(1, len(ranked)):
         separator = ", "
         if differs is not None and differs[:position, position:].all():
@@ -367,25 +348,23 @@ def _describe_guarantees(content: ReportContent) -> list[str]:
 
 def _describe_notes(content: ReportContent) -> list[str]:
     """Return every note once, with the estimators and recommenders that it is about."""
-    frame = content.frame
-    flags = content.diagnostics.set_index("estimator")["flag"]
-    labels_by_note: dict[str, list[str]] = {}
+    labels_by_note: dict[Note, dict[str, None]] = {}
+    models_by_note: dict[Note, dict[str, None]] = {}
     for label in content.diagnostics["estimator"]:
-        notes: dict[str, None] = {}
-        for joint_note in frame.loc[frame["estimator"] == label, "note"].unique():
-            notes |= dict.fromkeys(joint_note.split("; "))
-        for note in notes:
-            if note and note != flags[label]:
-                labels_by_note.setdefault(note, []).append(label)
-    all_models = list(frame["model"].unique())
+        for (model, _, estimator), notes in content.notes.items():
+            if estimator != label:
+                continue
+            for note in notes:
+                if note.severity != "flag":  # the warnings state the flags
+                    labels_by_note.setdefault(note, {})[label] = None
+                    models_by_note.setdefault(note, {})[model] = None
     lines = []
     for note, labels in labels_by_note.items():
         subject = ", ".join(content.names[label] for label in labels)
         if len(labels) == len(content.diagnostics) > 1:
             subject = "all"
-        has_note = [note in joint_note.split("; ") for joint_note in frame["note"]]
-        models = list(frame["model"][has_note].unique())
-        if models != all_models:
+        models = [model for model in content.models if model in models_by_note[note]]
+        if len(models) < len(content.models):
             subject += f" of {format_examples(models)}"
         lines.append(f"{subject}: {note}.")
     return lines

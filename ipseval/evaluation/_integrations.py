@@ -15,8 +15,8 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import default_estimators
+from ipseval.evaluation._evaluate import evaluate, evaluate_ranks
 from ipseval.evaluation.evaluation import Evaluation
-from ipseval.evaluation.pipeline import evaluate, evaluate_ranks
 from ipseval.evaluation.request import resolve_estimators, resolve_propensity
 from ipseval.evaluation.tracking import TABLE, metric_names
 from ipseval.metrics import Metric

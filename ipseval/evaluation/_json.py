@@ -153,9 +153,9 @@ def _verdict_record(verdict: Verdict) -> JsonRecord:
     return {
         "metric": verdict.metric,
         "outcome": str(verdict.outcome),
-        "estimator": verdict.primary,
-        "first": verdict.first or None,
-        "first_by_weights": verdict.first_by_weights or None,
+        "estimator": verdict.primary_estimator,
+        "first": verdict.highest_model or None,
+        "first_by_weights": verdict.highest_by_weights or None,
         "leader": verdict.leader,
         "has_guarantee": verdict.has_guarantee,
         "detectable_difference": verdict.detectable,

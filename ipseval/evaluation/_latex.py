@@ -8,9 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.evaluation._explanation import flag_warnings
-from ipseval.evaluation.printed_estimates import PrintedEstimate, print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout
+from ipseval.evaluation.report_content import (
+    PrintedEstimate,
+    ReportContent,
+    TableLayout,
+    flag_warnings,
+    print_estimates,
+)
 from ipseval.evaluation.report_tables import describe_size
 from ipseval.reporting.markup import escape_latex
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int
@@ -106,7 +110,7 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
     (estimand,) = groups
     tables = []
     for verdict in content.verdicts:
-        models = verdict.standings[labels[0]].order
+        models = verdict.rankings[labels[0]].order
         tables.append(TableLayout(verdict.metric, estimand, verdict, tuple(labels), models))
     return tables
 
@@ -215,9 +219,9 @@ def _write_notes(
     if any(np.isnan(estimate.value) for estimate in estimates):
         lines.append(f"{UNDEFINED}: undefined or suppressed.")
     flags = {}
-    for cell, flag in content.flags.items():
+    for cell, cell_flags in content.flags.items():
         if cell in columns:
-            flags[cell] = flag
+            flags[cell] = cell_flags
 
     for warning in flag_warnings(flags, tables[0].labels, content.names):
         lines.append(f"{MARK} {escape_latex(warning)}")

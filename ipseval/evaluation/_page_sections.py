@@ -20,7 +20,7 @@ from ipseval.reporting.formatting import (
 )
 from ipseval.reporting.pictures import build_sensitivity_picture
 from ipseval.reporting.tables import Cell, Code, Heading, Part, Table
-from ipseval.utils.counts import counts_frame
+from ipseval.utils.notes import counts_frame
 
 GAMMA = (
     "γ describes how much more often popular items are shown: P ∝ (n*)^((γ+1)/2), where n* is the number of "

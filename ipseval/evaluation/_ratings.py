@@ -13,8 +13,8 @@ from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import AOA_POOLED, IPS, SNIPS_POOLED
+from ipseval.evaluation._evaluate import evaluate_ranks
 from ipseval.evaluation.evaluation import Evaluation
-from ipseval.evaluation.pipeline import evaluate_ranks
 from ipseval.metrics.rating_metrics import RatedPairs, RatingMetric, resolve_rating_metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives

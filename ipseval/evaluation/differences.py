@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
-from ipseval.estimators.labels import display_names, is_unweighted
+from ipseval.estimators.labels import display_names
 from ipseval.inference import compare
 from ipseval.inference.comparisons import adjust_p_values
 from ipseval.inference.intervals import Key, compute_normal_interval
@@ -29,6 +29,7 @@ from ipseval.reporting.formatting import (
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
 from ipseval.utils.checks import format_count
+from ipseval.utils.notes import join_notes
 from ipseval.utils.types import AnyArray
 
 KEY_COLUMNS = ("model", "metric", "estimator")
@@ -84,6 +85,7 @@ class EvaluationDiff(Result):
     only_old: tuple[str, ...]
     same_data: bool
     confidence_level: float
+    _weighted: tuple[str, ...] = field(default=(), metadata={"stored": True})  # labels of estimators
 
     @classmethod
     def from_evaluations(
@@ -105,6 +107,10 @@ class EvaluationDiff(Result):
         old_names = _match_models(new, old, models)
         frame = _compare_estimates(new, old, old_names)
         old_models = set(old_names.values())
+        weighted: dict[str, None] = {}
+        for estimate in new.estimates.values():
+            if estimate.weighted:
+                weighted[estimate.estimator] = None
         only_new = [model for model in new.models if model not in old_names]
         only_old = [model for model in old.models if model not in old_models]
 
@@ -115,6 +121,7 @@ class EvaluationDiff(Result):
             only_old=tuple(only_old),
             same_data=new._hash is not None and new._hash == old._hash,
             confidence_level=new.confidence_level,
+            _weighted=tuple(weighted),
         )
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
@@ -166,7 +173,7 @@ class EvaluationDiff(Result):
                 f"The propensity changed from {propensity['old'].item()} to {propensity['new'].item()}, so "
                 "weighted estimates are of another quantity, and their differences are not tested."
             )
-            frame = frame[frame["estimator"].map(is_unweighted)]
+            frame = frame[~frame["estimator"].isin(self._weighted)]
             if not len(frame):
                 return tuple(sentences)
         sentences += _describe_significant_changes(frame, self._names)
@@ -241,7 +248,7 @@ def _compare_estimates(
         row = compute_difference(
             estimate, old.estimates[old_key], key, is_paired=is_paired, level=new.confidence_level
         )
-        if has_other_weights and not is_unweighted(estimator):
+        if has_other_weights and estimate.weighted:
             row["p_value"] = np.nan  # the two estimates are of different quantities
         rows.append(dict(zip(KEY_COLUMNS, key, strict=True)) | row)
     if not rows:
@@ -267,8 +274,7 @@ def compute_difference(
 ) -> dict[str, object]:
     """Return old, new and their difference, with its standard error, interval, p-value and note."""
     test = _test_old_new_difference(new, old, key, is_paired=is_paired, level=level)
-    notes = [note for note in (new.trust, old.trust) if note]
-    note = "; ".join(dict.fromkeys(notes))
+    note = join_notes(*new.reliability_notes, *old.reliability_notes)
     return {"old": old.value, "new": new.value, **test, "paired": is_paired, "note": note}
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ipseval.data.splits.split import SplitSummary
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators.labels import (
@@ -40,7 +41,6 @@ from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
 from ipseval.evaluation.segments.build import segment_evaluation
 from ipseval.evaluation.segments.built_in_groups import resolve_groups
-from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.evaluation.tracking import log_to_tracker
 from ipseval.evaluation.verdict import (
     Evidence,
@@ -52,18 +52,12 @@ from ipseval.evaluation.verdict import (
 )
 from ipseval.evaluation.verdict_text import VerdictText, write_verdict
 from ipseval.inference import Sensitivity, bounds, compare
+from ipseval.inference.bootstrap_intervals import Refit, compute_bootstrap_intervals, compute_refit_intervals
 from ipseval.inference.comparisons import Correction, Family, PairTests, compute_pair_tests
-from ipseval.inference.estimate_frame import add_reliability_notes, tidy_frame
+from ipseval.inference.estimate_frame import Row, add_reliability_notes, collect_rows, tidy_frame
 from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges
 from ipseval.inference.gamma_sensitivity import sensitivity
-from ipseval.inference.interval_methods import (
-    Interval,
-    Refit,
-    compute_bootstrap_intervals,
-    compute_normal_intervals,
-    compute_refit_intervals,
-)
-from ipseval.inference.intervals import INTERVAL_METHODS, Key
+from ipseval.inference.intervals import INTERVAL_METHODS, Interval, Key, compute_normal_intervals
 from ipseval.inference.weight_diagnostics import WeightDiagnostics, group_weights_by_popularity
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as parse_metric
@@ -74,7 +68,7 @@ from ipseval.reporting.formatting import format_csv, write_or_return
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import as_float_vector, check_choice, resolve_choice
 from ipseval.utils.codec import save
-from ipseval.utils.counts import Count, counts_frame
+from ipseval.utils.notes import Count, Note, counts_frame, join_notes
 from ipseval.utils.public import public_class
 from ipseval.utils.registry import find_match
 from ipseval.utils.types import AnyArray, IntervalMethod, RngLike
@@ -281,8 +275,13 @@ class Evaluation(Result):
         return self._frame.copy()
 
     @cached_property
+    def _rows(self) -> list[Row]:
+        """The estimate, interval and weight diagnostics behind each row of `frame`."""
+        return collect_rows(self.estimates, self.intervals, self.weights)
+
+    @cached_property
     def _frame(self) -> pd.DataFrame:
-        return tidy_frame(self.estimates, self.intervals, self.weights)
+        return tidy_frame(self._rows)
 
     def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
         """Return the value N_u/D_u of each user in the estimate.
@@ -377,7 +376,7 @@ class Evaluation(Result):
         if verdict.outcome == Outcome.NOT_SIGNIFICANT:
             return replace(verdict, detectable=self._detectable_difference(verdict))
         gamma_range = self._gamma_ranges.get(verdict.metric)
-        if gamma_range is None or gamma_range.first != verdict.first:
+        if gamma_range is None or gamma_range.first != verdict.highest_model:
             return verdict
         if verdict.outcome not in (Outcome.NOT_IDENTIFIED, Outcome.NO_VERDICT):
             return verdict
@@ -386,8 +385,8 @@ class Evaluation(Result):
     def _detectable_difference(self, verdict: Verdict) -> float:
         """Return the smallest difference of the two highest that the paired test finds with 80% power."""
         estimates = {}
-        for model in verdict.standing.leaders[:2]:
-            key = (model, verdict.metric, verdict.primary)
+        for model in verdict.primary_ranking.top_group[:2]:
+            key = (model, verdict.metric, verdict.primary_estimator)
             estimates[key] = self.estimates[key]
         frame = compare(estimates, correction=None, confidence_level=self.confidence_level)
         return float(frame["minimum_detectable_difference"].item())
@@ -422,11 +421,11 @@ class Evaluation(Result):
         return tabulate_order(self.verdicts)
 
     @property
-    def _flags(self) -> dict[tuple[str, str], str]:
-        """(metric, estimator) -> why its estimates are unreliable; "" where they are reliable."""
+    def _flags(self) -> dict[tuple[str, str], tuple[Note, ...]]:
+        """(metric, estimator) -> why its estimates are unreliable; empty where they are reliable."""
         flags = {}
         for (_, metric, estimator), estimate in self.estimates.items():
-            flags[metric, estimator] = estimate.flag
+            flags[metric, estimator] = estimate.flags
         return flags
 
     @property
@@ -515,7 +514,7 @@ class Evaluation(Result):
         for label, diagnostics in self.weights.items():
             row = {"estimator": label, **asdict(diagnostics)}
             row["flag"] = diagnostics.flag
-            row["cautions"] = "; ".join(diagnostics.cautions)
+            row["cautions"] = join_notes(*diagnostics.cautions)
             row["remark"] = diagnostics.remark
             rows.append(row)
         return pd.DataFrame(rows)
@@ -897,6 +896,7 @@ class Evaluation(Result):
             estimators=tuple(self.definitions[1]),
             propensity=self.propensity,
             flags=self._flags,
+            notes={row.key: row.notes for row in self._rows},
             size=self._size,
             candidates=str(self.provenance.get("candidates", "")),
             confidence_level=self.confidence_level,

@@ -15,6 +15,7 @@ from ipseval.evaluation.verdict import Verdict
 from ipseval.inference import Sensitivity
 from ipseval.metrics import Metric
 from ipseval.utils.checks import check_choice
+from ipseval.utils.notes import Note, join_notes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +53,7 @@ class _PlottedEvaluation(Protocol):
     def popularity(self) -> pd.DataFrame: ...
 
     @property
-    def _flags(self) -> dict[tuple[str, str], str]: ...
+    def _flags(self) -> dict[tuple[str, str], tuple[Note, ...]]: ...
 
     def by(self, by: Any) -> Segments: ...
 
@@ -88,7 +89,7 @@ def plot_evaluation(
     chosen_estimator = layout.verdict.weighted or layout.verdict.unweighted
     if estimator is not None:
         chosen_estimator = evaluation._estimator_label(estimator)
-    check_choice("estimator", chosen_estimator, list(layout.verdict.standings))
+    check_choice("estimator", chosen_estimator, list(layout.verdict.rankings))
     if estimator is not None:
         layout = _find_layout(content, metric, chosen_estimator)
     names = content.names
@@ -148,7 +149,7 @@ def _flag_differences(evaluation: _PlottedEvaluation, reference: str) -> pd.Data
     """Return the differences from a recommender, with the flags of their estimates."""
     frame = evaluation.compare(reference)
     cells = zip(frame["metric"], frame["estimator"], strict=True)
-    return frame.assign(flag=[evaluation._flags[cell] for cell in cells])
+    return frame.assign(flag=[join_notes(*evaluation._flags[cell]) for cell in cells])
 
 
 def _select_definitions(

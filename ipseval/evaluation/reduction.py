@@ -1,4 +1,4 @@
-"""Reduction of users to sums of every estimate, sums of weights, and counts."""
+"""Reduction of users to sums of every estimate, sums of weights, and counts; and the evaluation of these sums."""
 
 from __future__ import annotations
 
@@ -9,19 +9,33 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ipseval.estimators import Sample, UserSums
-from ipseval.estimators.estimate import compute_independent_sums
-from ipseval.estimators.sample import SampleSize
+from ipseval.errors import DataWarning, InputError, PropensityError
+from ipseval.estimators import Estimate, Sample, UserSums
+from ipseval.estimators.estimate import build_estimate, compute_independent_sums
+from ipseval.estimators.sample import NO_PROPENSITY, SampleSize
 from ipseval.estimators.user_sums import MergedSums, Moments
-from ipseval.evaluation.request import Request
+from ipseval.evaluation.evaluation import Evaluation
+from ipseval.evaluation.request import (
+    Request,
+    warn_about_few_positives,
+    warn_about_large_cutoffs,
+    warn_about_sampling,
+)
 from ipseval.evaluation.segments import Groups
 from ipseval.evaluation.segments.segment_sums import SegmentSums, merge_optional
-from ipseval.inference.interval_methods import compute_propensity_influences
+from ipseval.inference.bootstrap_intervals import compute_propensity_influences
+from ipseval.inference.estimate_frame import apply_flags
 from ipseval.inference.weight_diagnostics import AllWeights
 from ipseval.ranking import RankedPositives
-from ipseval.ranking.model_checks import resolve_missing
+from ipseval.ranking.model_checks import (
+    check_lists,
+    collect_list_notes,
+    count_short_lists,
+    resolve_missing,
+)
+from ipseval.utils.checks import warn_user
 from ipseval.utils.compute import available_cores
-from ipseval.utils.counts import RESULT, Count, drop_zero_counts, merge_counts
+from ipseval.utils.notes import RESULT, Count, drop_zero_counts, merge_counts
 from ipseval.utils.threads import open_executor
 from ipseval.utils.types import AnyArray, IntArray
 
@@ -38,7 +52,7 @@ class Reduction:
     models : tuple of str
     sums : mapping
         (metric, estimator) -> sums of each model.
-    extent : SampleSize
+    size : SampleSize
         Numbers of users and positives.
     weights : AllWeights
         Sums of the weights of every estimator.
@@ -55,7 +69,7 @@ class Reduction:
 
     models: tuple[str, ...]
     sums: Mapping[Cell, Sums]
-    extent: SampleSize
+    size: SampleSize
     weights: AllWeights
     list_counts: dict[str, IntArray]
     given_counts: dict[str, IntArray]
@@ -67,7 +81,7 @@ class Reduction:
     segments: tuple[SegmentSums, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Reduction({', '.join(self.models)}; {self.extent!r})"
+        return f"Reduction({', '.join(self.models)}; {self.size!r})"
 
     @classmethod
     def of(
@@ -102,7 +116,7 @@ class Reduction:
             return cls(
                 models=tuple(ranks),
                 sums=sums,
-                extent=SampleSize.of(first),
+                size=SampleSize.of(first),
                 weights=weights.result(),
                 list_counts=list_counts,
                 given_counts=given_counts,
@@ -157,7 +171,7 @@ class Reduction:
         return Reduction(
             models=self.models,
             sums=merged_sums,
-            extent=self.extent.merge(other.extent),
+            size=self.size.merge(other.size),
             weights=self.weights.merge(other.weights),
             list_counts=_add_counts(self.list_counts, other.list_counts),
             given_counts=_add_counts(self.given_counts, other.given_counts),
@@ -246,3 +260,128 @@ def merge_reductions(parts: list[Reduction | None]) -> Reduction | None:
     while len(parts) > 1:
         parts = [merge_optional(first, second) for first, second in zip_longest(parts[::2], parts[1::2])]
     return next(iter(parts), None)
+
+
+# The exclusion of positives is a warning where it affects at least this share, and this number, of them.
+MANY_EXCLUDED_SHARE = 0.1
+
+
+MANY_EXCLUDED = 10
+
+
+NO_POSITIVE = "there is no positive to evaluate."
+
+
+def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
+    """Build the evaluation from the reduction of all users, after the checks that need all of them."""
+    size = reduction.size
+    check_lists(reduction.given_counts, request.missing_lists, size.n_left_out, size.unit_plural)
+    if not size.n_positives and size.n_without_propensity:
+        raise PropensityError(NO_PROPENSITY)
+    if not size.n_positives:
+        raise InputError(NO_POSITIVE)
+    warn_about_few_positives(size, request.estimators)
+    if reduction.samples:
+        first_sample = next(iter(reduction.samples.values()))
+        warn_about_sampling(first_sample.ranked, request.metrics)
+        warn_about_large_cutoffs(request.metrics, first_sample.ranked.item_ids.size)
+    _warn_about_excluded(size)
+    if user_ids is None:
+        user_ids = reduction.user_ids
+    diagnostics = reduction.weights.diagnostics(request.estimators, size, request.propensity)
+    product_flags = reduction.weights.product_flags(size.n_users)
+    flags = {}
+    for metric, estimator in reduction.sums:
+        cell = (metric, estimator)
+        flags[cell] = (*diagnostics[estimator].flags, *product_flags.get(cell, ()))
+    evaluation = Evaluation(
+        estimates=apply_flags(_build_estimates(reduction, request), flags, request.metrics, request.low_ess),
+        samples=reduction.samples,
+        weights=diagnostics,
+        user_ids=user_ids,
+        ranks=reduction.ranks,
+        confidence_level=request.confidence_level,
+        propensity=request.propensity,
+        provenance={
+            "ties": request.ties,
+            "missing_lists": request.missing_lists,
+            "low_ess": request.low_ess,
+            "candidates": reduction.candidates,
+        },
+        definitions=(request.metrics, request.estimators),
+        _size=size,
+        _counts=_collect_counts(reduction, request.depth),
+    )
+    return evaluation.with_intervals(request.interval, rng=request.rng)
+
+
+def _warn_about_excluded(size: SampleSize) -> None:
+    """Warn where more than a tenth of the positives, and ten of them, have no propensity."""
+    n_excluded = size.n_without_propensity
+    n_all = size.n_positives + n_excluded
+    if n_excluded >= MANY_EXCLUDED and n_excluded > MANY_EXCLUDED_SHARE * n_all:
+        warn_user(
+            f"{n_excluded:,} of {n_all:,} test positives ({n_excluded / n_all:.0%}) have no propensity and "
+            "are excluded from every estimator, so the estimates describe only the remaining ones.",
+            DataWarning,
+            advice="Pass {unseen=smooth} to the propensity model to include items that training lacks",
+            shell_advice="Pass {unseen=smooth} to include items that training lacks",
+        )
+
+
+def _select_counts(reduction: Reduction, subject: str) -> list[Count]:
+    """Return the counts of exclusions of one recommender, or of the whole result."""
+    return [count for count in reduction.counted if count.subject == subject]
+
+
+def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
+    """Return the counts of each recommender, then the counts of all together."""
+    size = reduction.size
+    counts: list[Count] = []
+    for model in reduction.models:
+        counts += _select_counts(reduction, model)
+        lists = count_short_lists(reduction.given_counts[model], depth, size.unit_plural)
+        counts += [count.about(model) for count in lists]
+    counts += _select_counts(reduction, RESULT)
+    n_all_users = size.n_population + size.n_left_out
+    n_all_positives = size.n_positives + size.n_without_propensity
+    exclusions = drop_zero_counts(
+        Count("users without a list of some model, left out", size.n_left_out, n_all_users),
+        Count("positives without a propensity, left out", size.n_without_propensity, n_all_positives),
+    )
+    inclusions = [
+        Count("positives that entered", size.n_positives),
+        Count(f"{size.unit_plural} that entered", size.n_users),
+        *drop_zero_counts(Count("users whose queries entered", size.n_clusters)),
+    ]
+    counts += [count.about(RESULT) for count in (*exclusions, *inclusions)]
+    return tuple(counts)
+
+
+def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, str], Estimate]:
+    """Return (model, metric, estimator) -> estimate, model by model."""
+    size = reduction.size
+    sums_by_cell = {}
+    for cell in reduction.sums:
+        sums_by_cell[cell] = reduction.members(cell)
+
+    estimates = {}
+    for index, model in enumerate(reduction.models):
+        for metric in request.metrics:
+            notes = collect_list_notes(
+                reduction.list_counts[model],
+                metric.cutoff,
+                n_left_out=size.n_left_out,
+                units=size.unit_plural,
+            )
+            for estimator in request.estimators:
+                estimates[model, metric.label, estimator.label] = build_estimate(
+                    sums_by_cell[metric.label, estimator.label][index],
+                    metric,
+                    estimator,
+                    size,
+                    is_probability=request.is_probability,
+                    n_relevant=request.n_relevant_kind,
+                    list_notes=notes,
+                )
+    return estimates

@@ -1,23 +1,26 @@
-"""The contents of a report of an evaluation, as one value that renderers read."""
+"""The contents of a report of an evaluation, and its estimates and flags as every output prints them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
+from ipseval.data.splits.split import SplitSummary
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import display_names
 from ipseval.estimators.sample import SampleSize
 from ipseval.evaluation._page_curves import PageCurves
 from ipseval.evaluation.sanity import SanityWarning
-from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.evaluation.verdict import Verdict
 from ipseval.evaluation.verdict_text import VerdictText, describe_assumption
+from ipseval.inference.intervals import Key
 from ipseval.propensity import Propensity
+from ipseval.reporting.formatting import count_decimals, format_fixed
 from ipseval.reporting.tables import Cell
-from ipseval.utils.counts import Count
+from ipseval.utils.notes import Count, Note, join_notes
 
 EMPTY = Cell("")
 UNRELIABLE = "unreliable"  # follows the name of a column with a flag in every output
@@ -107,7 +110,8 @@ class ReportContent:
     text: VerdictText
     estimators: tuple[Estimator, ...]
     propensity: Propensity | None
-    flags: Mapping[tuple[str, str], str]
+    flags: Mapping[tuple[str, str], tuple[Note, ...]]
+    notes: Mapping[Key, tuple[Note, ...]]
     size: SampleSize
     candidates: str
     confidence_level: float
@@ -154,14 +158,19 @@ class ReportContent:
                     estimand=estimand,
                     verdict=verdict,
                     labels=tuple(labels),
-                    models=verdict.standings[labels[0]].order,
+                    models=verdict.rankings[labels[0]].order,
                 )
                 layouts.append(layout)
         return layouts
 
     def flag(self, metric: str, estimator: str) -> str:
         """Return why the estimates of a metric by an estimator are unreliable; "" where they are not."""
-        return self.flags.get((metric, estimator), "")
+        return join_notes(*self.flags.get((metric, estimator), ()))
+
+    def is_suppressed(self, model: str, metric: str, estimator: str) -> bool:
+        """Return whether an estimate is not shown because it is unreliable."""
+        notes = self.notes[model, metric, estimator]
+        return any(note.severity == "suppression" for note in notes)
 
     def head(self, metric: str, estimator: str) -> str:
         """Return the head of a column: the estimator, its assumption, and whether it is unreliable."""
@@ -174,3 +183,107 @@ class ReportContent:
         """Return the rows of the frame of one metric and estimator."""
         frame = self.frame
         return frame[(frame["metric"] == metric) & (frame["estimator"] == estimator)]
+
+
+@dataclass(frozen=True)
+class PrintedEstimate:
+    """One estimate as outputs print it.
+
+    Attributes
+    ----------
+    value : float
+        NaN where it is undefined or suppressed.
+    text : str
+        The value with its decimals; "undefined" or "suppressed" without one.
+    interval : str
+        "[low, high]"; empty where there is none, and where the estimate is unreliable.
+    bounds : (float, float)
+        The confidence interval; NaN where none is printed.
+    flag : str
+        Why the estimate is unreliable; empty where it is not.
+    is_best : bool
+        Whether it is the highest of its column, or is printed with the same digits as the highest.
+    is_behind : bool
+        Whether it differs significantly from the highest of its column.
+    """
+
+    value: float
+    text: str
+    interval: str = ""
+    bounds: tuple[float, float] = (np.nan, np.nan)
+    flag: str = ""
+    is_best: bool = False
+    is_behind: bool = False
+
+    @property
+    def mark(self) -> str:
+        """The mark of an estimate that differs significantly from the highest of its column."""
+        if self.is_behind:
+            return "†"
+        return ""
+
+
+def print_estimates(
+    content: ReportContent, verdict: Verdict, label: str, digits: int
+) -> dict[str, PrintedEstimate]:
+    """Return recommender -> estimate; an unreliable column has neither intervals nor a best one."""
+    rows = content.rows(verdict.metric, label)
+    ranking = verdict.rankings[label]
+    flag = content.flag(verdict.metric, label)
+    is_compared = not flag and len(ranking.ranked) > 1
+    half_widths = ((rows["ci_high"] - rows["ci_low"]) / 2).tolist()
+    common_places = count_decimals(half_widths, digits)
+    highest = ""
+    if ranking.highest:
+        highest = format_fixed(ranking.values[ranking.highest], common_places)
+    estimates = {}
+    for row, half_width in zip(rows.to_dict("records"), half_widths, strict=True):
+        model = row["model"]
+        value = row["estimate"]
+        if np.isnan(value):
+            text = "undefined"
+            if content.is_suppressed(model, verdict.metric, label):
+                text = "suppressed"
+            estimates[model] = PrintedEstimate(value, text, flag=flag)
+            continue
+        places = common_places
+        if not flag:  # an error far below the other errors of its column is still visible
+            places = max(common_places, count_decimals([half_width], 1, default=0))
+        interval = ""
+        bounds = (np.nan, np.nan)
+        if not np.isnan(half_width) and not flag:
+            interval = f"[{format_fixed(row['ci_low'], places)}, {format_fixed(row['ci_high'], places)}]"
+            bounds = (row["ci_low"], row["ci_high"])
+        estimates[model] = PrintedEstimate(
+            value=value,
+            text=format_fixed(value, places),
+            interval=interval,
+            bounds=bounds,
+            flag=flag,
+            is_best=is_compared and format_fixed(value, common_places) == highest,
+            is_behind=is_compared and model not in ranking.top_group,
+        )
+    return estimates
+
+
+def flag_warnings(
+    flags: Mapping[tuple[str, str], Sequence[Note]], estimators: Iterable[str], names: Mapping[str, str]
+) -> list[str]:
+    """Return one sentence for the flags of estimates, with the metrics where those are not all."""
+    lines = []
+    for label in estimators:
+        metrics_by_text: dict[str, list[str]] = {}
+        n_metrics = 0
+        for (metric, estimator), metric_flags in flags.items():
+            if estimator == label:
+                n_metrics += 1
+                metrics_by_text.setdefault(join_notes(*metric_flags), []).append(metric)
+
+        for text, metrics in metrics_by_text.items():
+            if not text:
+                continue
+            subject = names.get(label, label)
+            if len(metrics) < n_metrics:
+                subject += f" of {', '.join(metrics)}"
+            lines.append(f"Unreliable: {subject}. {text[:1].upper()}{text[1:]}.")
+    return lines

@@ -8,12 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ipseval.estimators.estimate import describe_missing_propensities
 from ipseval.estimators.user_sums import ROUNDING_SHARE
-from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
+from ipseval.evaluation._explanation import LEGEND, describe_date
 from ipseval.evaluation._page_sections import build_page_sections
-from ipseval.evaluation.printed_estimates import print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows, describe_estimand
+from ipseval.evaluation.report_content import (
+    ReportContent,
+    TableLayout,
+    build_rows,
+    describe_estimand,
+    flag_warnings,
+    print_estimates,
+)
 from ipseval.evaluation.sanity import word_warning
 from ipseval.evaluation.verdict import ModelRanking, Verdict, choose_headline
 from ipseval.ranking.ranked_positives import ALL_ITEMS
@@ -30,7 +35,7 @@ from ipseval.reporting.formatting import (
 )
 from ipseval.reporting.tables import EXPLAIN_HINT, Cell, InterfaceText, Remark, Table, join_sentences
 from ipseval.utils.checks import check_positive_int, format_count
-from ipseval.utils.counts import RESULT
+from ipseval.utils.notes import RESULT, Note
 
 # Number of rows that text prints: of all metrics together, and of one metric at least and at most.
 ALL_ROWS = 40
@@ -164,8 +169,8 @@ def _build_metric_tables(content: ReportContent, digits: int) -> list[Table]:
         with_differences = layout.metric == first_metric
         table = _build_metric_table(content, layout, digits, with_differences=with_differences)
         if len(layout.models) > n_rows:
-            standing = layout.verdict.standings[layout.labels[0]]
-            line = _describe_rest(standing, layout.models[n_rows:])
+            ranking = layout.verdict.rankings[layout.labels[0]]
+            line = _describe_rest(ranking, layout.models[n_rows:])
             table = replace(table, n_rows=n_rows, rest=line)
         tables.append(table)
     return tables
@@ -184,10 +189,10 @@ def _build_metric_table(
     label = _choose_compared_estimator(layout)
     if with_differences and len(layout.models) > 1 and not content.flag(verdict.metric, label):
         places = count_decimals(_half_widths(content.rows(verdict.metric, label)), digits)
-        standing = verdict.standings[label]
+        ranking = verdict.rankings[label]
         row = {}
         for model in layout.models:
-            row[model] = _difference_cell(standing, model, places)
+            row[model] = _difference_cell(ranking, model, places)
 
         columns.append(row)
         header.append(f"difference from best ({content.names[label]})")
@@ -202,17 +207,17 @@ def _build_metric_table(
 
 def _choose_compared_estimator(layout: TableLayout) -> str:
     """Return the estimator of the differences in a table: the one behind the verdict, if it is there."""
-    primary = layout.verdict.primary
+    primary = layout.verdict.primary_estimator
     if primary in layout.labels:
         return primary
     return layout.labels[0]
 
 
-def _describe_rest(standing: ModelRanking, models: Sequence[str]) -> str:
+def _describe_rest(ranking: ModelRanking, models: Sequence[str]) -> str:
     """Return the line below a table without its last recommenders."""
     count = f"and {len(models)} more in"
     similar = ""
-    n_similar = sum(model in standing.leaders for model in models)
+    n_similar = sum(model in ranking.top_group for model in models)
     if n_similar:
         similar = f"; {n_similar} of them do not differ significantly from the best"
     return InterfaceText(f"{count} .frame{similar}", shell=f"{count} --out all.csv{similar}")
@@ -241,11 +246,11 @@ def _estimate_column(content: ReportContent, verdict: Verdict, label: str, digit
     return cells
 
 
-def _difference_cell(standing: ModelRanking, model: str, places: int) -> Cell:
+def _difference_cell(ranking: ModelRanking, model: str, places: int) -> Cell:
     """Return the cell with the difference of a recommender from the best, and its adjusted p-value."""
-    if model == standing.best:
+    if model == ranking.highest:
         return Cell("best")
-    difference, p_value = standing.difference(model, standing.best)
+    difference, p_value = ranking.difference(model, ranking.highest)
     if np.isnan(p_value):
         return Cell("not tested")
     if difference == 0:
@@ -297,19 +302,19 @@ def _describe_exclusions(content: ReportContent) -> list[str]:
 
 
 def _describe_estimate_notes(content: ReportContent) -> list[str]:
-    """Return each note of estimates once, with the recommenders and metrics where it is not about all."""
-    frame = content.frame
-    models_by_note: dict[str, dict[str, None]] = {}
-    metrics_by_note: dict[str, dict[str, None]] = {}
-    known_notes = _collect_known_notes(content)
-    for model, metric, joint_note in zip(frame["model"], frame["metric"], frame["note"], strict=True):
-        for note in _split_notes(joint_note):
-            if note not in known_notes and not note.startswith("suppressed"):
+    """Return each note of estimates once, with the recommenders and metrics where it is not about all.
+
+    The warnings and the lines on weights and exclusions state the other notes already.
+    """
+    models_by_note: dict[Note, dict[str, None]] = {}
+    metrics_by_note: dict[Note, dict[str, None]] = {}
+    for (model, metric, _), notes in content.notes.items():
+        for note in notes:
+            if note.severity == "note" and note.code != "no_propensity":
                 models_by_note.setdefault(note, {})[model] = None
                 metrics_by_note.setdefault(note, {})[metric] = None
-    n_models = frame["model"].nunique()
-    n_metrics = frame["metric"].nunique()
-    labels = set(frame["estimator"])
+    n_models = content.frame["model"].nunique()
+    n_metrics = content.frame["metric"].nunique()
     lines = []
     for note, models in models_by_note.items():
         metrics = metrics_by_note[note]
@@ -320,20 +325,11 @@ def _describe_estimate_notes(content: ReportContent) -> list[str]:
             subjects.append(join_names(list(metrics)))
         if subjects:
             lines.append(f"{', '.join(subjects)}: {note}.")
-        elif note.split()[0] in labels:
+        elif note.code in ("identical_to_aoa", "text"):  # it begins with a label, or with a word of the user
             lines.append(f"{note}.")
         else:
-            lines.append(f"{_capitalize(note)}.")
+            lines.append(f"{_capitalize(str(note))}.")
     return lines
-
-
-def _collect_known_notes(content: ReportContent) -> set[str]:
-    """Return the notes that the warnings, or the lines on weights and exclusions, state already."""
-    notes = {describe_missing_propensities(content.size)}
-    diagnostics = content.diagnostics
-    for text in (*diagnostics["flag"], *diagnostics["cautions"]):
-        notes.update(_split_notes(text))
-    return notes
 
 
 def _ask_about_perfect_scores(frame: pd.DataFrame) -> list[str]:
@@ -349,16 +345,6 @@ def _ask_about_perfect_scores(frame: pd.DataFrame) -> list[str]:
     if not suspicious:
         return []
     return [f"{join_names(list(suspicious))}: perfect for every user. Were test items in training?"]
-
-
-def _split_notes(joint_note: str) -> list[str]:
-    """Return the notes that were joined by "; "."""
-    notes: list[str] = []
-    for note in joint_note.split("; "):
-        if note:
-            notes.append(note)
-
-    return notes
 
 
 def _capitalize(text: str) -> str:

@@ -194,13 +194,13 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
     return fit(propensity)
 
 
-def warn_about_few_positives(extent: SampleSize, estimators: Sequence[Estimator]) -> None:
+def warn_about_few_positives(size: SampleSize, estimators: Sequence[Estimator]) -> None:
     """Warn of estimators that need more positives per user to correct anything."""
     options = {}
-    if extent.n_clusters:  # custom estimators need no parameter `unit` where the units are users
-        options["unit"] = extent.unit
+    if size.n_clusters:  # custom estimators need no parameter `unit` where the units are users
+        options["unit"] = size.unit
     for estimator in estimators:
-        text = estimator.caution(extent.counts, **options)
+        text = estimator.caution(size.counts, **options)
         if text:
             warn_user(text, DataWarning)
 

@@ -16,6 +16,7 @@ from ipseval.inference.gamma_range import GammaRange
 from ipseval.inference.weight_diagnostics import WeightDiagnostics
 from ipseval.propensity import Propensity
 from ipseval.reporting.formatting import LEVEL
+from ipseval.utils.notes import Note, join_notes
 
 NAN = float("nan")
 # The effective sample size of a weighted estimate is low below this share of the size with equal weights, or
@@ -52,7 +53,7 @@ class ModelRanking:
     estimator : str
     ranked : tuple of str
         Recommenders with an estimate, the highest first.
-    leaders : tuple of str
+    top_group : tuple of str
         The highest, and the recommenders that do not differ from it significantly, in that order.
     p_value : float
         The largest adjusted p-value of the highest against the recommenders that it differs from; NaN where
@@ -65,7 +66,7 @@ class ModelRanking:
 
     estimator: str
     ranked: tuple[str, ...]
-    leaders: tuple[str, ...]
+    top_group: tuple[str, ...]
     p_value: float
     values: Mapping[str, float] = field(repr=False, default_factory=dict)
     tests: PairTests | None = field(repr=False, default=None)
@@ -84,24 +85,24 @@ class ModelRanking:
             return cls(
                 estimator=str(rows["estimator"].iloc[0]),
                 ranked=ranked,
-                leaders=ranked[:1],
+                top_group=ranked[:1],
                 p_value=NAN,
                 values=values,
                 tests=tests,
             )
         differs_from_best = tests.told_apart(ranked, LEVEL)[0]
-        leaders = []
+        top_group = []
         p_values = []
         for model, differs in zip(ranked, differs_from_best, strict=True):
             if differs:
                 _, p_value = tests.of(ranked[0], model)
                 p_values.append(p_value)
             else:
-                leaders.append(model)
+                top_group.append(model)
         return cls(
             estimator=str(rows["estimator"].iloc[0]),
             ranked=ranked,
-            leaders=tuple(leaders),
+            top_group=tuple(top_group),
             p_value=max(p_values, default=NAN),
             values=values,
             tests=tests,
@@ -118,12 +119,12 @@ class ModelRanking:
         return (*self.ranked, *undefined)
 
     @property
-    def best(self) -> str:
+    def highest(self) -> str:
         """The recommender with the highest estimate; "" where none is defined."""
         return next(iter(self.ranked), "")
 
     @property
-    def second(self) -> str:
+    def second_highest(self) -> str:
         """The recommender with the second highest estimate; "" where there is none."""
         if len(self.ranked) < 2:
             return ""
@@ -134,12 +135,12 @@ class ModelRanking:
         """The recommenders that share the first place with equal estimates; empty where one is alone."""
         equal = []
         for model in self.ranked[1:]:
-            if self.difference(self.best, model)[0] == 0:
+            if self.difference(self.highest, model)[0] == 0:
                 equal.append(model)
 
         if not equal:
             return ()
-        return (self.best, *equal)
+        return (self.highest, *equal)
 
     def difference(self, model: str, reference: str) -> tuple[float, float]:
         """Return R(model) − R(reference) and its adjusted p-value; NaN where it was not tested."""
@@ -191,7 +192,7 @@ class Verdict:
     Attributes
     ----------
     metric : str
-    standings : mapping
+    rankings : mapping
         Estimator -> ranking of the recommenders.
     unweighted, weighted : str
         The labels of the unweighted estimator (AOA) and of the weighted one; "" where there is none.
@@ -211,7 +212,7 @@ class Verdict:
     """
 
     metric: str
-    standings: Mapping[str, ModelRanking] = field(repr=False)
+    rankings: Mapping[str, ModelRanking] = field(repr=False)
     unweighted: str = ""
     weighted: str = ""
     outcome: Outcome = Outcome.NOT_IDENTIFIED
@@ -222,38 +223,38 @@ class Verdict:
     has_guarantee: bool = True
 
     @property
-    def primary(self) -> str:
+    def primary_estimator(self) -> str:
         """The estimator of the conclusion: the weighted one by design, else AOA where there is AOA."""
         if self.outcome in (Outcome.WINNER, Outcome.NOT_SIGNIFICANT):
             return self.weighted
         return self.unweighted or self.weighted
 
     @property
-    def standing(self) -> ModelRanking:
+    def primary_ranking(self) -> ModelRanking:
         """The ranking by the primary estimator."""
-        return self.standings[self.primary]
+        return self.rankings[self.primary_estimator]
 
     @property
-    def first(self) -> str:
+    def highest_model(self) -> str:
         """The recommender that ranks first by the primary estimator; "" where no estimate is defined."""
-        return self.standing.best
+        return self.primary_ranking.highest
 
     @property
-    def first_by_weights(self) -> str:
+    def highest_by_weights(self) -> str:
         """The recommender that ranks first by the weighted estimator; "" without one."""
         if not self.weighted:
             return ""
-        return self.standings[self.weighted].best
+        return self.rankings[self.weighted].highest
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The estimators in the order in which tables print them."""
-        return tuple(self.standings)
+        return tuple(self.rankings)
 
     @property
     def order(self) -> tuple[str, ...]:
         """The recommenders as every output lists them: by the first printed column, undefined ones last."""
-        return self.standings[self.columns[0]].order
+        return self.rankings[self.columns[0]].order
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,7 @@ class Evidence:
     weights : mapping
         Estimator label -> diagnostics of its weights.
     flags : mapping
-        (metric, estimator) -> why the estimates are unreliable; "" where they are not.
+        (metric, estimator) -> why the estimates are unreliable; empty where they are not.
     with_guarantee : collection of (metric, estimator)
         Cells whose estimates have a statistical guarantee.
     """
@@ -275,7 +276,7 @@ class Evidence:
     estimators: Sequence[Estimator]
     propensity: Propensity | None
     weights: Mapping[str, WeightDiagnostics]
-    flags: Mapping[tuple[str, str], str]
+    flags: Mapping[tuple[str, str], tuple[Note, ...]]
     with_guarantee: frozenset[tuple[str, str]]
 
     def support(self, metric: str, estimator: str) -> WeightSupport:
@@ -292,7 +293,7 @@ class Evidence:
             ess=diagnostics.ess_own,
             ess_equal=diagnostics.ess_equal,
             n_interactions=diagnostics.n_positives,
-            flag=self.flags.get((metric, estimator), ""),
+            flag=join_notes(*self.flags.get((metric, estimator), ())),
         )
 
 
@@ -300,14 +301,14 @@ def decide_verdicts(
     frame: pd.DataFrame, tests: Mapping[tuple[str, str], PairTests], evidence: Evidence
 ) -> tuple[Verdict, ...]:
     """Decide the verdict of each metric of a tidy frame."""
-    standings: dict[str, dict[str, ModelRanking]] = {}
+    rankings: dict[str, dict[str, ModelRanking]] = {}
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
         metric_label = str(metric)
         estimator_label = str(estimator)
-        standing = ModelRanking.from_rows(rows, tests.get((metric_label, estimator_label)))
-        standings.setdefault(metric_label, {})[estimator_label] = standing
+        ranking = ModelRanking.from_rows(rows, tests.get((metric_label, estimator_label)))
+        rankings.setdefault(metric_label, {})[estimator_label] = ranking
     verdicts = []
-    for metric, by_estimator in standings.items():
+    for metric, by_estimator in rankings.items():
         verdicts.append(_decide_verdict(metric, by_estimator, evidence))
 
     return tuple(verdicts)
@@ -337,10 +338,10 @@ def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> 
     return unweighted[0].label, weighted[0].label
 
 
-def _decide_verdict(metric: str, standings: Mapping[str, ModelRanking], evidence: Evidence) -> Verdict:
+def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence: Evidence) -> Verdict:
     """Decide the verdict of one metric."""
     unreliable = set()
-    for label in standings:
+    for label in rankings:
         if evidence.flags.get((metric, label)):
             unreliable.add(label)
 
@@ -350,24 +351,24 @@ def _decide_verdict(metric: str, standings: Mapping[str, ModelRanking], evidence
         support = evidence.support(metric, weighted)
     verdict = Verdict(
         metric=metric,
-        standings=standings,
+        rankings=rankings,
         unweighted=unweighted,
         weighted=weighted,
         support=support,
         has_guarantee=(metric, weighted or unweighted) in evidence.with_guarantee,
     )
-    if not verdict.standing.ranked:
+    if not verdict.primary_ranking.ranked:
         return replace(verdict, outcome=Outcome.UNDEFINED)
-    if len(verdict.standing.ranked) == 1:
+    if len(verdict.primary_ranking.ranked) == 1:
         return replace(verdict, outcome=Outcome.SINGLE)
     if _rests_on_design(verdict):
-        leaders = standings[weighted].leaders
-        if len(leaders) == 1:
-            return replace(verdict, outcome=Outcome.WINNER, leader=leaders[0])
+        top_group = rankings[weighted].top_group
+        if len(top_group) == 1:
+            return replace(verdict, outcome=Outcome.WINNER, leader=top_group[0])
         return replace(verdict, outcome=Outcome.NOT_SIGNIFICANT)
     if _contradicts_impressions(verdict):
         return replace(verdict, outcome=Outcome.NO_VERDICT)
-    if verdict.standing.tied:
+    if verdict.primary_ranking.tied:
         return replace(verdict, outcome=Outcome.TIED)
     return verdict
 
@@ -377,10 +378,10 @@ def _rests_on_design(verdict: Verdict) -> bool:
     support = verdict.support
     if support is None or support.basis != "design" or not verdict.has_guarantee:
         return False
-    if len(verdict.standings[verdict.weighted].ranked) < 2 or support.quality == "unreliable":
+    if len(verdict.rankings[verdict.weighted].ranked) < 2 or support.quality == "unreliable":
         return False
     # A low effective sample size decides only where the weighted estimates agree with AOA.
-    return support.quality == "sufficient" or verdict.first_by_weights == verdict.first
+    return support.quality == "sufficient" or verdict.highest_by_weights == verdict.highest_model
 
 
 def _contradicts_impressions(verdict: Verdict) -> bool:
@@ -390,7 +391,7 @@ def _contradicts_impressions(verdict: Verdict) -> bool:
         return False
     if support.basis not in ("fitted", "design"):
         return False
-    return support.quality != "sufficient" or verdict.first_by_weights != verdict.first
+    return support.quality != "sufficient" or verdict.highest_by_weights != verdict.highest_model
 
 
 def choose_headline(verdicts: Sequence[Verdict]) -> Verdict:
@@ -406,12 +407,12 @@ def tabulate_order(verdicts: Sequence[Verdict]) -> pd.DataFrame:
     rows = []
     for verdict in verdicts:
         estimator = verdict.columns[0]
-        standing = verdict.standings[estimator]
+        ranking = verdict.rankings[estimator]
         for rank, model in enumerate(verdict.order, start=1):
             difference = 0.0
             p_value = NAN
-            if model != standing.best:
-                difference, p_value = standing.difference(model, standing.best)
-            estimate = standing.values[model]
+            if model != ranking.highest:
+                difference, p_value = ranking.difference(model, ranking.highest)
+            estimate = ranking.values[model]
             rows.append((verdict.metric, model, rank, estimator, estimate, difference, p_value))
     return pd.DataFrame(rows, columns=list(ORDER_COLUMNS))

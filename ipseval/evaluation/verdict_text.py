@@ -66,7 +66,7 @@ def _write_conclusion(verdict: Verdict) -> list[str]:
         case Outcome.UNDEFINED:
             return ["No verdict: every estimate is undefined."]
         case Outcome.SINGLE:
-            return [f"Only {verdict.first} has an estimate, so there is nothing to compare."]
+            return [f"Only {verdict.highest_model} has an estimate, so there is nothing to compare."]
         case Outcome.WINNER:
             return [_write_winner(verdict)]
         case Outcome.NOT_SIGNIFICANT:
@@ -80,12 +80,12 @@ def _write_conclusion(verdict: Verdict) -> list[str]:
 
 
 def _write_winner(verdict: Verdict) -> str:
-    standing = verdict.standing
+    ranking = verdict.primary_ranking
     estimator = _name_estimator(verdict, verdict.weighted)
-    p_value = format_p_value(standing.p_value, most=False)
-    n_rivals = len(standing.ranked) - 1
+    p_value = format_p_value(ranking.p_value, most=False)
+    n_rivals = len(ranking.ranked) - 1
     if n_rivals == 1:
-        return f"{verdict.leader} is significantly better than {standing.second} by {estimator}, {p_value}."
+        return f"{verdict.leader} is significantly better than {ranking.second_highest} by {estimator}, {p_value}."
     return (
         f"{verdict.leader} is significantly better than all {n_rivals} others by {estimator}, "
         f"largest adjusted {p_value}."
@@ -93,11 +93,11 @@ def _write_winner(verdict: Verdict) -> str:
 
 
 def _write_insignificant_lead(verdict: Verdict) -> str:
-    standing = verdict.standing
-    _, p_value = standing.difference(standing.second, standing.best)
-    test = f"{format_p_value(p_value)} against {standing.second}"
+    ranking = verdict.primary_ranking
+    _, p_value = ranking.difference(ranking.second_highest, ranking.highest)
+    test = f"{format_p_value(p_value)} against {ranking.second_highest}"
     estimator = _name_estimator(verdict, verdict.weighted, test)
-    return f"No significant winner: {standing.best} ranks first by {estimator}."
+    return f"No significant winner: {ranking.highest} ranks first by {estimator}."
 
 
 def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
@@ -105,16 +105,16 @@ def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
     support = verdict.support
     assert support is not None  # this outcome requires weights
     unweighted = display_name(verdict.unweighted)
-    if verdict.first_by_weights in ("", verdict.first):
+    if verdict.highest_by_weights in ("", verdict.highest_model):
         weighted = display_name(verdict.weighted)
         return [
-            f"No verdict: {verdict.first} ranks first in the log, but the weights rest on few interactions.",
+            f"No verdict: {verdict.highest_model} ranks first in the log, but the weights rest on few interactions.",
             f"Effective sample size: {support.ess_equal:,.0f} for {unweighted}, {support.ess:,.0f} for "
             f"{weighted} ({support.quality}).",
         ]
     weighted = _name_estimator(verdict, verdict.weighted)
     return [
-        f"No verdict: in the log, {verdict.first} ranks first by {unweighted}, {verdict.first_by_weights} by "
+        f"No verdict: in the log, {verdict.highest_model} ranks first by {unweighted}, {verdict.highest_by_weights} by "
         f"{weighted}.",
         f"Effective sample sizes: {support.ess_equal:,.0f} and {support.ess:,.0f} ({support.quality}).",
     ]
@@ -122,24 +122,24 @@ def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
 
 def _write_tie(verdict: Verdict) -> list[str]:
     """Return which recommenders share the first place in the log, and the first by weights."""
-    sentences = [f"{join_names(verdict.standing.tied)} are tied for first place in the log."]
-    if not (verdict.unweighted and verdict.first_by_weights):
+    sentences = [f"{join_names(verdict.primary_ranking.tied)} are tied for first place in the log."]
+    if not (verdict.unweighted and verdict.highest_by_weights):
         return sentences
-    weighted = verdict.standings[verdict.weighted]
-    if set(weighted.tied) == set(verdict.standing.tied):
+    weighted = verdict.rankings[verdict.weighted]
+    if set(weighted.tied) == set(verdict.primary_ranking.tied):
         sentences.append(f"They also tie for first place by {_name_estimator(verdict, verdict.weighted)}.")
     else:
         estimator = _name_weighted_with_test(verdict)
-        sentences.append(f"By {estimator}, {weighted.best} ranks first.")
+        sentences.append(f"By {estimator}, {weighted.highest} ranks first.")
     return sentences
 
 
 def _write_ranking_in_log(verdict: Verdict) -> list[str]:
     """Return the conclusion where exposure was not measured: the ranking by AOA, over γ, and by weights."""
-    has_rival = bool(verdict.unweighted) and verdict.first_by_weights not in ("", verdict.first)
+    has_rival = bool(verdict.unweighted) and verdict.highest_by_weights not in ("", verdict.highest_model)
     gamma_range = verdict.gamma_range
     changes_with_gamma = gamma_range is not None and not gamma_range.is_everywhere
-    is_close = len(verdict.standing.leaders) > 1
+    is_close = len(verdict.primary_ranking.top_group) > 1
     sentences = []
     if has_rival or changes_with_gamma or is_close:
         sentences.append("No clear winner.")
@@ -152,20 +152,20 @@ def _describe_first(verdict: Verdict, *, has_rival: bool) -> str:
 
     The values are not repeated: the table below the verdict shows them in its first two rows.
     """
-    standing = verdict.standing
-    _, p_value = standing.difference(standing.second, standing.best)
+    ranking = verdict.primary_ranking
+    _, p_value = ranking.difference(ranking.second_highest, ranking.highest)
     test = format_p_value(p_value)
-    if not has_rival or standing.second != verdict.first_by_weights:
+    if not has_rival or ranking.second_highest != verdict.highest_by_weights:
         # Otherwise the sentence names only the two recommenders that are compared.
-        test += f" against {standing.second}"
-    text = f"In the log, {standing.best} ranks first by {_name_estimator(verdict, verdict.primary, test)}"
+        test += f" against {ranking.second_highest}"
+    text = f"In the log, {ranking.highest} ranks first by {_name_estimator(verdict, verdict.primary_estimator, test)}"
     gamma_range = verdict.gamma_range
     if gamma_range is not None:
         text += f" and for {_describe_range(gamma_range)}"
     if has_rival:
-        return f"{text}, {verdict.first_by_weights} by {_name_weighted_with_test(verdict)}"
+        return f"{text}, {verdict.highest_by_weights} by {_name_weighted_with_test(verdict)}"
     if gamma_range is None:
-        if verdict.unweighted and verdict.first_by_weights:
+        if verdict.unweighted and verdict.highest_by_weights:
             text += f" and by {_name_estimator(verdict, verdict.weighted)}"
         return text
     if gamma_range.next_above:
@@ -186,10 +186,10 @@ def _name_weighted_with_test(verdict: Verdict) -> str:
     """Return the name of the weighted estimator with the p-value of its first against its second."""
     if verdict.support is not None and verdict.support.quality == "unreliable":
         return _name_estimator(verdict, verdict.weighted, "unreliable")
-    standing = verdict.standings[verdict.weighted]
-    if not standing.second:
+    ranking = verdict.rankings[verdict.weighted]
+    if not ranking.second_highest:
         return _name_estimator(verdict, verdict.weighted)
-    _, p_value = standing.difference(standing.second, standing.best)
+    _, p_value = ranking.difference(ranking.second_highest, ranking.highest)
     return _name_estimator(verdict, verdict.weighted, format_p_value(p_value))
 
 
@@ -235,8 +235,8 @@ def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:
     """Return whether two verdicts have the same outcome and the same recommenders first."""
     return (
         verdict.outcome == headline.outcome
-        and verdict.first == headline.first
-        and verdict.first_by_weights == headline.first_by_weights
+        and verdict.highest_model == headline.highest_model
+        and verdict.highest_by_weights == headline.highest_by_weights
         and verdict.leader == headline.leader
     )
 
@@ -248,10 +248,10 @@ def _summarize(verdict: Verdict) -> str:
     if verdict.outcome == Outcome.WINNER:
         return f"{verdict.leader} is significantly better than every other recommender"
     if verdict.outcome == Outcome.NOT_SIGNIFICANT:
-        return f"{verdict.first} ranks first, but not significantly"
-    clause = f"{verdict.first} leads by {display_name(verdict.primary)}"
-    if verdict.unweighted and verdict.first_by_weights not in ("", verdict.first):
-        clause += f", {verdict.first_by_weights} by {display_name(verdict.weighted)}"
+        return f"{verdict.highest_model} ranks first, but not significantly"
+    clause = f"{verdict.highest_model} leads by {display_name(verdict.primary_estimator)}"
+    if verdict.unweighted and verdict.highest_by_weights not in ("", verdict.highest_model):
+        clause += f", {verdict.highest_by_weights} by {display_name(verdict.weighted)}"
     return clause
 
 
@@ -307,7 +307,7 @@ def _write_next_step(verdict: Verdict) -> str:
             return "Evaluate more users."
         smallest = format_fixed(verdict.detectable, count_decimals([verdict.detectable], 1))
         return f"Evaluate more users: the test has 80% power to detect a difference of {smallest}."
-    if all(set(standing.tied) == set(standing.ranked) for standing in verdict.standings.values()):
+    if all(set(ranking.tied) == set(ranking.ranked) for ranking in verdict.rankings.values()):
         return ""
     if verdict.support is not None and verdict.support.basis == "exposure":
         return "`ipseval correct` compares the recommenders on the random exposure itself."

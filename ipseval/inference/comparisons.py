@@ -15,6 +15,7 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimate
 from ipseval.estimators.user_sums import ROUNDING_SHARE, MergedSums
 from ipseval.utils.checks import check_choice, check_fraction, check_real
+from ipseval.utils.notes import Note, join_notes
 from ipseval.utils.public import public_function
 from ipseval.utils.types import BoolArray, FloatArray
 
@@ -136,14 +137,14 @@ def compare(
             power=power,
             detectable_gap=gap if difference is None else difference,
         )
-        notes = [
-            first_estimate.trust,
-            second_estimate.trust,
+        notes: list[Note | str] = [
+            *first_estimate.reliability_notes,
+            *second_estimate.reliability_notes,
             test_note,
             *_list_model_notes(first, first_estimate, second_estimate),
             *_list_model_notes(second, second_estimate, first_estimate),
         ]
-        note = "; ".join(dict.fromkeys(filter(None, notes)))
+        note = join_notes(*notes)
         names = {"metric": metric, "estimator": estimator, "model": first, "reference": second}
         rows.append({**names, **test, "note": note})
     frame = pd.DataFrame(rows)
@@ -154,11 +155,12 @@ def compare(
 
 def _list_model_notes(model: str, estimate: Estimate, opponent: Estimate) -> list[str]:
     """Return the notes on missing and short lists of a model, with its name unless both models have them."""
-    notes = []
-    for note in estimate.of_lists:
-        if note not in opponent.of_lists:
-            note = f"{model}: {note}"
-        notes.append(note)
+    notes: list[str] = []
+    for note in estimate.list_notes:
+        if note in opponent.list_notes:
+            notes.append(str(note))
+        else:
+            notes.append(f"{model}: {note}")
     return notes
 
 

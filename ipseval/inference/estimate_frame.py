@@ -9,11 +9,11 @@ import pandas as pd
 
 from ipseval.errors import PositivityWarning, PropensityError
 from ipseval.estimators import Estimate
-from ipseval.inference.interval_methods import Interval
-from ipseval.inference.intervals import Key
+from ipseval.inference.intervals import Interval, Key
 from ipseval.inference.weight_diagnostics import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.utils.checks import warn_user
+from ipseval.utils.notes import Note, join_notes
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,15 @@ class Row:
     weights: WeightDiagnostics
 
     @property
-    def note(self) -> str:
-        """Flags, notes and cautions of the estimate, in one line."""
-        texts = [*self.estimate.notes, self.estimate.trust, *self.weights.cautions, self.interval.note]
-        return "; ".join(filter(None, texts))
+    def notes(self) -> tuple[Note, ...]:
+        """Notes, flags and cautions of the estimate, its weights and its interval."""
+        estimate = self.estimate
+        return (
+            *estimate.notes,
+            *estimate.reliability_notes,
+            *self.weights.cautions,
+            *self.interval.notes,
+        )
 
 
 # The columns of the tidy table, in order. A new column is one entry.
@@ -46,22 +51,27 @@ FRAME_COLUMNS: dict[str, Callable[[Row], object]] = {
     "ess": lambda row: row.weights.ess,
     "max_weight_share": lambda row: row.weights.max_weight_share,
     "claim": lambda row: str(row.estimate.claim),
-    "note": lambda row: row.note,
+    "note": lambda row: join_notes(*row.notes),
     "estimand": lambda row: row.estimate.estimand,
     "flag": lambda row: row.estimate.flag,
 }
 
 
-def tidy_frame(
+def collect_rows(
     estimates: Mapping[Key, Estimate],
     intervals: Mapping[Key, Interval],
     weights: Mapping[str, WeightDiagnostics],
-) -> pd.DataFrame:
-    """Return one row per estimate, with the columns of `FRAME_COLUMNS`."""
+) -> list[Row]:
+    """Return the row of each estimate."""
     rows = []
     for key, estimate in estimates.items():
         estimator = key[2]
         rows.append(Row(key, estimate, intervals[key], weights[estimator]))
+    return rows
+
+
+def tidy_frame(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return one row per estimate, with the columns of `FRAME_COLUMNS`."""
     columns = {}
     for name, compute_cell in FRAME_COLUMNS.items():
         columns[name] = list(map(compute_cell, rows))
@@ -69,9 +79,7 @@ def tidy_frame(
     return pd.DataFrame(columns)
 
 
-Flags = Mapping[tuple[str, str], str]
-
-WIDE = "standard error"
+Flags = Mapping[tuple[str, str], tuple[Note, ...]]
 
 # Values that replace the numbers of suppressed estimates, in a table of estimates and in a table of pairs.
 ESTIMATE_BLANKS: dict[str, object] = {
@@ -96,40 +104,34 @@ def apply_flags(
     """
     metrics_by_label = {metric.label: metric for metric in metrics}
     flagged_estimates = {}
-    summaries: dict[Key, list[str]] = {}
+    summaries: dict[Key, list[Note]] = {}
     for key, estimate in estimates.items():
         _, metric_label, estimator_label = key
-        weight_flag = flags.get((metric_label, estimator_label), "")
-        error_flag = ""
+        weight_flags = flags.get((metric_label, estimator_label), ())
+        error_flags: tuple[Note, ...] = ()
         if low_ess != "ignore":
-            error_flag = format_error_flag(metrics_by_label[metric_label], estimate.standard_error)
-        flag = join_notes(weight_flag, error_flag)
-        if flag:
-            is_suppressed = bool(error_flag) or (low_ess == "nan" and bool(weight_flag))
-            estimate = replace(estimate, flag=flag, suppressed=is_suppressed)
+            error_flags = find_error_flags(metrics_by_label[metric_label], estimate.standard_error)
+        all_flags = (*weight_flags, *error_flags)
+        if all_flags:
+            is_suppressed = bool(error_flags) or low_ess == "nan"
+            estimate = replace(estimate, flags=all_flags, suppressed=is_suppressed)
         flagged_estimates[key] = estimate
         # The summary states a wide standard error without the numbers of one recommender.
-        general_error_flag = f"{WIDE} beyond the range of the metric" if error_flag else ""
-        summaries[key] = [summary for summary in (weight_flag, general_error_flag) if summary]
+        summaries[key] = [flag.generalize() for flag in all_flags]
     if low_ess in ("warn", "raise"):
         _warn_or_raise(summaries, low_ess)
     return flagged_estimates
 
 
-def join_notes(*texts: str) -> str:
-    """Return the texts that are not empty, without repetitions, as "a; b"."""
-    return "; ".join(dict.fromkeys(filter(None, texts)))
-
-
-def format_error_flag(metric: Metric, standard_error: float) -> str:
-    """Return a flag where a standard error exceeds the width of the range of the metric, or ""."""
+def find_error_flags(metric: Metric, standard_error: float) -> tuple[Note, ...]:
+    """Return a flag where a standard error exceeds the width of the range of the metric."""
     low, high = metric.value_range
     if not standard_error > high - low:
-        return ""
-    return f"{WIDE} {standard_error:,.3g} beyond the range of {metric.label}, {low:g} to {high:g}"
+        return ()
+    return (Note.of("wide_error", error=standard_error, metric=metric.label, low=low, high=high),)
 
 
-def _warn_or_raise(flags_by_estimate: Mapping[Key, Sequence[str]], low_ess: str) -> None:
+def _warn_or_raise(flags_by_estimate: Mapping[Key, Sequence[Note]], low_ess: str) -> None:
     """Issue one warning or error with all flags, if there are any."""
     text = _summarize_flags(flags_by_estimate)
     if not text:
@@ -141,9 +143,9 @@ def _warn_or_raise(flags_by_estimate: Mapping[Key, Sequence[str]], low_ess: str)
     warn_user(text, PositivityWarning)
 
 
-def _summarize_flags(flags_by_estimate: Mapping[Key, Sequence[str]]) -> str:
+def _summarize_flags(flags_by_estimate: Mapping[Key, Sequence[Note]]) -> str:
     """Return every flag once, with its estimator, and with its metrics unless all metrics share it."""
-    metrics_by_flag: dict[tuple[str, str], list[str]] = {}
+    metrics_by_flag: dict[tuple[str, Note], list[str]] = {}
     metrics_by_estimator: dict[str, set[str]] = {}
     for (_, metric, estimator), flags in flags_by_estimate.items():
         metrics_by_estimator.setdefault(estimator, set()).add(metric)
@@ -177,8 +179,10 @@ def add_reliability_notes(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]
         for name in model_columns:
             row_estimates.append(estimates[str(columns[name][row]), metric, estimator])
 
-        flags = [estimate.trust for estimate in row_estimates]
-        columns["note"][row] = join_notes(*flags, str(columns["note"][row]))
+        notes: list[Note] = []
+        for estimate in row_estimates:
+            notes += estimate.reliability_notes
+        columns["note"][row] = join_notes(*notes, str(columns["note"][row]))
         if any(estimate.suppressed for estimate in row_estimates):
             for name, blank in blanks.items():
                 if name in columns:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import expit, logit, ndtr, ndtri
 
 from ipseval.errors import InputError
-from ipseval.estimators import UserSums
+from ipseval.estimators import Estimate, UserSums
+from ipseval.metrics import Metric
 from ipseval.utils.checks import (
     as_generator,
     check_choice,
@@ -21,6 +22,7 @@ from ipseval.utils.checks import (
 )
 from ipseval.utils.compute import available_cores, one_blas_thread
 from ipseval.utils.ids import unique_keys
+from ipseval.utils.notes import Note, join_notes
 from ipseval.utils.threads import open_executor
 from ipseval.utils.types import (
     AnyArray,
@@ -291,3 +293,57 @@ class _DistinctColumns:
             self._numbers[digest] = len(self.columns)
             self.columns.append(column)
         return self._numbers[digest]
+
+
+def constrain_to_unit_interval(value: float, low: float, high: float) -> tuple[float, float]:
+    """Return the interval of a value in [0, 1] with ends in [0, 1].
+
+    Where value ∓ h leaves [0, 1], the ends are logit⁻¹(logit(value) ∓ h/(value (1 − value))).
+    """
+    if not 0 < value < 1 or (low >= 0 and high <= 1):
+        return low, high
+    half_width = (high - low) / 2 / (value * (1 - value))
+    return float(expit(logit(value) - half_width)), float(expit(logit(value) + half_width))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Standard error and confidence interval of an estimate, with notes on how they were computed."""
+
+    std_error: float
+    low: float
+    high: float
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """The notes as text; "" without any."""
+        return join_notes(*self.notes)
+
+
+UNDEFINED = Interval(float("nan"), float("nan"), float("nan"))
+
+
+def compute_normal_intervals(
+    estimates: Mapping[Key, Estimate], *, confidence_level: float, metrics: Sequence[Metric] = ()
+) -> dict[Key, Interval]:
+    """Return value ∓ z SE of every estimate, with SE from the influence of each user.
+
+    Where that leaves the [0, 1] of a metric, the interval is computed on the logit scale. It is not for
+    estimators whose values may themselves leave that range (ips and dr).
+    """
+    intervals = {}
+    unit_metrics = set()
+    for metric in metrics:
+        if metric.value_range == (0.0, 1.0):
+            unit_metrics.add(metric.label)
+
+    for key, result in estimates.items():
+        _, metric_label, _ = key
+        low, high = compute_normal_interval(
+            result.value, result.standard_error, confidence_level=confidence_level
+        )
+        if metric_label in unit_metrics and not result.can_exceed_range:
+            low, high = constrain_to_unit_interval(result.value, low, high)
+        intervals[key] = Interval(result.standard_error, low, high)
+    return intervals

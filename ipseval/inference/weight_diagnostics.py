@@ -13,10 +13,10 @@ import pandas as pd
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.sample import SampleSize
-from ipseval.inference._pareto_tail import pareto_k
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.utils.checks import as_float_vector
+from ipseval.utils.notes import Note, join_notes, word_sample_size
 from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 SumsKey = TypeVar("SumsKey")
@@ -60,11 +60,11 @@ class WeightDiagnostics:
     share_equal: float = float("nan")  # `share_own` if all propensities were equal
 
     @property
-    def flag(self) -> str:
-        """Reason why estimates with these weights are unreliable, as text; empty when there is none."""
+    def flags(self) -> tuple[Note, ...]:
+        """Reasons why estimates with these weights are unreliable; empty for equal weights."""
         if not self.weighted:
-            return ""
-        return _format_flag(
+            return ()
+        return _find_flags(
             ess=self.ess_own,
             max_share=self.share_own,
             equal_ess=self.ess_equal,
@@ -74,28 +74,31 @@ class WeightDiagnostics:
         )
 
     @property
+    def flag(self) -> str:
+        """Reasons why estimates with these weights are unreliable, as text; empty when there are none."""
+        return join_notes(*self.flags)
+
+    @property
     def remark(self) -> str:
         """Effective sample size of the weights of the estimator, as text; empty for equal weights."""
         if not self.weighted:
             return ""
-        return _format_sample_size(self.ess_own, self.ess_equal, self.n_positives)
+        return word_sample_size(self.ess_own, self.ess_equal, self.n_positives)
 
     @property
-    def cautions(self) -> tuple[str, ...]:
-        """Further remarks about the weights, as text; empty for equal weights."""
+    def cautions(self) -> tuple[Note, ...]:
+        """Further remarks about the weights; empty for equal weights."""
         if not self.weighted:
             return ()
         cautions = []
-        if self.ess_own < LOW_ESS and not self.flag:
-            cautions.append("few positives, with equal weights too")
+        if self.ess_own < LOW_ESS and not self.flags:
+            cautions.append(Note.of("few_positives"))
         if self.rare_share > HIGH_RARE_SHARE:
-            cautions.append(
-                f"{self.rare_share:.0%} of the weight is on items with at most {RARE_POPULARITY} interactions"
-            )
+            cautions.append(Note.of("weight_on_rare_items", share=self.rare_share, limit=RARE_POPULARITY))
         if self.pareto_k > HIGH_PARETO_K:
-            cautions.append(f"heavy-tailed weights of items (Pareto k = {self.pareto_k:.2f})")
+            cautions.append(Note.of("heavy_tail", k=self.pareto_k))
         if self.clipped_share > HIGH_CLIPPED_SHARE:
-            cautions.append(f"clipping cut {self.clipped_share:.0%} of the weight")
+            cautions.append(Note.of("clipped_weight", share=self.clipped_share))
         return tuple(cautions)
 
 
@@ -178,9 +181,9 @@ class WeightSums:
         )
 
 
-def format_weight_flag(sums: WeightSums, n: int, unit: str = "positive") -> str:
-    """Return the reason why estimates with such weights of `n` positives, or users, are unreliable, or ""."""
-    return _format_flag(
+def find_weight_flags(sums: WeightSums, n: int, unit: str = "positive") -> tuple[Note, ...]:
+    """Return the reasons why estimates with such weights of `n` positives, or users, are unreliable."""
+    return _find_flags(
         ess=sums.moments.ess,
         max_share=sums.moments.max_share,
         equal_ess=sums.equal_moments.ess,
@@ -190,25 +193,17 @@ def format_weight_flag(sums: WeightSums, n: int, unit: str = "positive") -> str:
     )
 
 
-def _format_flag(
+def _find_flags(
     *, ess: float, max_share: float, equal_ess: float, equal_max_share: float, n_units: int, unit: str
-) -> str:
-    """Return the flag of weights with this effective size and largest share, or "" where they pass."""
+) -> tuple[Note, ...]:
+    """Return the flag of weights with this effective size and largest share; none where they pass."""
     absolute_limit = min(LOW_ESS, LOW_ESS_SMALL_DATA * equal_ess)
     limit = max(absolute_limit, LOW_ESS_SHARE * equal_ess)
     if ess < limit:
-        return f"{_format_sample_size(ess, equal_ess, n_units)}, less than the {limit:,.0f} needed"
+        return (Note.of("low_sample_size", ess=ess, equal_ess=equal_ess, n=n_units, limit=limit),)
     if max_share > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * equal_max_share):
-        return f"one {unit} carries {max_share:.0%} of the weight"
-    return ""
-
-
-def _format_sample_size(ess: float, equal_ess: float, n_units: int) -> str:
-    """Return the effective sample size as text, with the size for equal weights where it differs."""
-    text = f"effective sample size {ess:,.0f} of {n_units:,}"
-    if round(equal_ess) != n_units:
-        text += f" ({equal_ess:,.0f} with equal weights)"
-    return text
+        return (Note.of("dominant_weight", unit=unit, share=max_share),)
+    return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +244,7 @@ class WeightTotals:
             unclipped_weight=self.unclipped_weight + totals.unclipped_weight,
         )
 
-    def diagnostics(self, extent: SampleSize, propensity: Propensity | None) -> WeightDiagnostics:
+    def diagnostics(self, size: SampleSize, propensity: Propensity | None) -> WeightDiagnostics:
         """Return the diagnostics of all positives; `rare_share` is NaN where the propensity has no n*."""
         has_positives = self.item_weights > 0
         item_weights = self.item_weights[has_positives]
@@ -261,17 +256,17 @@ class WeightTotals:
             ess=self.moments.ess,
             ess_items=effective_sample_size(item_weights),
             max_weight_share=self.moments.max_share,
-            n_positives=extent.n_positives,
+            n_positives=size.n_positives,
             n_items=int(item_weights.size),
-            median_positives=extent.median_positives,
+            median_positives=size.median_positives,
             rare_share=rare_share,
             pareto_k=pareto_k(item_weights),
             clipped_share=self.clipped_weight / self.unclipped_weight,
             weighted=self.weighted,
             ess_own=self.moments.ess,
             share_own=self.moments.max_share,
-            ess_equal=float(extent.n_positives),
-            share_equal=1 / extent.n_positives,
+            ess_equal=float(size.n_positives),
+            share_equal=1 / size.n_positives,
         )
 
 
@@ -321,12 +316,12 @@ class AllWeights:
         )
 
     def diagnostics(
-        self, estimators: Sequence[Estimator], extent: SampleSize, propensity: Propensity | None
+        self, estimators: Sequence[Estimator], size: SampleSize, propensity: Propensity | None
     ) -> dict[str, WeightDiagnostics]:
         """Return estimator label -> diagnostics of its weights."""
         totals_diagnostics = {}
         for weighted, totals in self.totals.items():
-            totals_diagnostics[weighted] = totals.diagnostics(extent, propensity)
+            totals_diagnostics[weighted] = totals.diagnostics(size, propensity)
 
         diagnostics = {}
         for estimator in estimators:
@@ -344,13 +339,15 @@ class AllWeights:
             diagnostics[estimator.label] = estimator_diagnostics
         return diagnostics
 
-    def product_flags(self, n_users: int) -> dict[tuple[str, str], str]:
-        """Return (metric, estimator) -> reason why estimates that multiply weights are unreliable, or ""."""
+    def product_flags(self, n_users: int) -> dict[tuple[str, str], tuple[Note, ...]]:
+        """Return (metric, estimator) -> reasons why estimates that multiply weights are unreliable."""
         # The rule is the rule of `WeightDiagnostics`, applied to weights of users instead of positives.
         flags = {}
         for key, sums in self.products.items():
-            flag = format_weight_flag(sums, n_users, "user")
-            flags[key] = f"products of weights: {flag}" if flag else ""
+            cell_flags = []
+            for flag in find_weight_flags(sums, n_users, "user"):
+                cell_flags.append(Note.of("products_of_weights", reason=flag))
+            flags[key] = tuple(cell_flags)
         return flags
 
 
@@ -464,3 +461,59 @@ def _format_end(value: float) -> str:
     if value.is_integer() and value > 1:
         return f"{value:,.0f}"
     return f"{value:.3g}"
+
+
+MIN_TAIL = 5
+
+# Weakly informative prior of the profile likelihood, and shrinkage of k̂ towards ½ by ten observations.
+PRIOR_SCALE = 3.0
+PRIOR_SIZE = 10.0
+
+# Two values whose difference is below this share of the largest value are equal up to rounding.
+ROUNDING = 1e-12
+
+
+def pareto_k(values: FloatArray) -> float:
+    """Return k̂ of the largest min(n/5, 3√n) values: about 1/k̂ moments of their distribution exist.
+
+    Above 0.5 the variance is infinite, so that errors are understated; above 0.7 averages are unreliable.
+    The result is NaN where the tail has fewer than five different excesses. Vehtari et al., JMLR 25, 2024,
+    arXiv 1507.02646.
+    """
+    values = as_float_vector("values", values)
+    is_negative = values < 0
+    if is_negative.any():
+        raise InputError(f"values must be positive; {int(is_negative.sum())} of {values.size} are negative.")
+    tail_size = int(np.ceil(min(0.2 * values.size, 3 * np.sqrt(values.size))))
+    if tail_size < MIN_TAIL or tail_size >= values.size:
+        return float("nan")
+    ordered_values = np.sort(values)
+    largest = ordered_values[-1]
+    excess = ordered_values[-tail_size:] - ordered_values[-tail_size - 1]
+    # Equal totals of items differ in their last bits, because of the order of their sums.
+    excess = excess[excess > ROUNDING * largest]
+    if np.unique(np.round(excess / largest, 12)).size < MIN_TAIL:
+        return float("nan")
+    shape, _ = fit_generalised_pareto(excess)
+    return float((excess.size * shape + PRIOR_SIZE * 0.5) / (excess.size + PRIOR_SIZE))
+
+
+def fit_generalised_pareto(excess: FloatArray) -> tuple[float, float]:
+    """Return shape ξ and scale σ of the density (1/σ)(1 + ξx/σ)^{−1/ξ − 1}: Zhang & Stephens' estimate.
+
+    The estimate of b = −ξ/σ is its mean over a grid, weighted by the profile likelihood; ξ is the mean of
+    ln(1 − bx) for that b. Zhang & Stephens, Technometrics 51, 2009, 10.1198/tech.2009.08017.
+    """
+    x = np.sort(excess)
+    n = x.size
+    n_grid = 30 + int(np.sqrt(n))
+    quartile = x[int(n / 4 + 0.5) - 1]
+    steps = np.arange(1, n_grid + 1) - 0.5
+    b = 1 / x[-1] + (1 - np.sqrt(n_grid / steps)) / (PRIOR_SCALE * quartile)
+    b = b[b != 0]
+    shape = np.log1p(-b[:, None] * x).mean(axis=1)
+    log_likelihood = n * (np.log(-b / shape) - shape)  # up to a constant
+    weight = np.exp(log_likelihood - log_likelihood.max())
+    mean_b = float(weight @ b / weight.sum())
+    xi = float(np.log1p(-mean_b * x).mean())
+    return xi, -xi / mean_b

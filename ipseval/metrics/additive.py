@@ -90,9 +90,12 @@ class AdditiveMetric(Metric):
         return np.asarray(total / n_relevant)
 
 
-def is_mean_of_contributions(metric: Metric) -> bool:
-    """Return whether the weighted value of a user is Σwc/Σw by definition: no subclass has replaced it."""
-    if metric.kind != "mean" or not isinstance(metric, AdditiveMetric):
+def adds_up_contributions(metric: Metric) -> bool:
+    """Return whether the weighted value of a user is Σwc/Σw, times |S*_u| for kind "sum", by definition.
+
+    It is not for a subclass that replaces the formula.
+    """
+    if not isinstance(metric, AdditiveMetric):
         return False
     metric_class = type(metric)
     return (

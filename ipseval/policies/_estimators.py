@@ -174,6 +174,7 @@ class DoublyRobust(RewardEstimator):
     """
 
     label: str = DR
+    can_exceed_range: ClassVar[bool] = True
 
     def terms(self, rewards: RewardData, metric: Metric) -> RewardTerms:
         """Return the model's sums over candidates plus the weighted residuals."""

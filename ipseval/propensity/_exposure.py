@@ -166,6 +166,7 @@ def fit_gamma_from_exposure(
         dispersion=compute_pearson_dispersion(result),
         scale=None if n_users is None else float(np.exp(log_scale)) / n_users,
         warnings=notes,
+        basis="exposure",
         **numbers,
     )
 

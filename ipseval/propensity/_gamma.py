@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import sparse
 from scipy.special import ndtri
 
-from ipseval.errors import DataWarning, IdentificationWarning, InputError
+from ipseval.errors import DataWarning, HighGammaWarning, IdentificationWarning, InputError
 from ipseval.propensity._base import Basis
 from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows, refit_levels
 from ipseval.propensity._recommendations import build_list_matrix
@@ -126,6 +126,8 @@ class GammaFit:
         γ of each bootstrap resample of the lists.
     lists : ListLevels or None
         The data that `bootstrap` resamples; None when only counts were passed.
+    basis : {"fitted", "exposure"}
+        Evidence behind γ: "exposure" of items shown at random, or "fitted" to lists; see `Propensity`.
 
     See Also
     --------
@@ -148,14 +150,10 @@ class GammaFit:
     warnings: tuple[str, ...] = ()
     replicates: FloatArray | None = None
     lists: ListLevels | None = None
+    basis: Basis = "fitted"
 
     def __post_init__(self) -> None:
         freeze(self, "slope", "replicates")
-
-    @property
-    def basis(self) -> Basis:
-        """Evidence behind γ: "exposure" of items shown at random, or "fitted" to lists; see `Propensity`."""
-        return "exposure" if self.method.startswith("random exposure") else "fitted"
 
     @property
     def eta(self) -> float:
@@ -456,21 +454,21 @@ def warn_about_fit(
     gamma: float, n_levels: int, *, extra_note: str | None, failure: str | None
 ) -> tuple[str, ...]:
     """Warn, at the line of the user, of the limits of a fit of γ, and return the texts."""
-    notes = []
+    warnings: list[tuple[str, type[Warning]]] = []
     if gamma > 1:
-        notes.append(describe_gamma_above_one(gamma))
+        warnings.append((describe_gamma_above_one(gamma), HighGammaWarning))
     if extra_note:
-        notes.append(extra_note)
+        warnings.append((extra_note, IdentificationWarning))
     if n_levels < FEW_LEVELS:
-        notes.append(
+        few_levels = (
             f"n* has {n_levels} levels only: γ rests on too few points for its standard error to mean much."
         )
-    for text in notes:
-        warn_user(text, IdentificationWarning)
+        warnings.append((few_levels, IdentificationWarning))
     if failure:
-        warn_user(failure, DataWarning)
-        notes.append(failure)
-    return tuple(notes)
+        warnings.append((failure, DataWarning))
+    for text, category in warnings:
+        warn_user(text, category)
+    return tuple(text for text, _ in warnings)
 
 
 def describe_gamma_above_one(gamma: float) -> str:

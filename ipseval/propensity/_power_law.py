@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import RandomExposure, check_exposure
-from ipseval.errors import IdentificationWarning, InputError, PropensityError
+from ipseval.errors import HighGammaWarning, IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import Basis, Propensity, cap_at_one, check_same_ids, check_unseen
 from ipseval.propensity._exposure import fit_gamma_from_exposure
 from ipseval.propensity._gamma import (
@@ -170,7 +170,7 @@ class PowerLawPropensity:
         gamma, gamma_fit = self._resolve_gamma(counts, train)
         eta = (gamma + 1) / 2
         if gamma > 1 and self.gamma != "fit":  # a fit has warned already
-            warn_user(describe_gamma_above_one(gamma), IdentificationWarning)
+            warn_user(describe_gamma_above_one(gamma), HighGammaWarning)
         if not counts.any():
             raise PropensityError(
                 "all popularity counts are 0; a power law needs observed interactions. Without training "

@@ -15,7 +15,6 @@ from ipseval.data.splits import Split
 from ipseval.data.splits.split import check_split
 from ipseval.errors import InputError, IpsevalError
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._list_forms import convert_lists
 from ipseval.ranking._rank_counts import rank_factors, rank_in_lists, rank_score_blocks, rank_shared_scores
 from ipseval.ranking._sampled_candidates import SampledCandidates, rank_sampled_candidates
 from ipseval.ranking._scorers import AnyScorer, DenseScorer, as_scorer
@@ -31,7 +30,7 @@ from ipseval.ranking.candidates import (
     restrict_lists,
 )
 from ipseval.ranking.kernels.blocks import Batch
-from ipseval.ranking.lists import ListEntries, is_list_frame, rank_lists
+from ipseval.ranking.lists import ListEntries, convert_lists, is_list_frame, rank_lists
 from ipseval.ranking.ranked_positives import RankedPositives, with_top_lists
 from ipseval.ranking.top_lists import TopKCollector, TopListBuilder
 from ipseval.utils.checks import check_positive_int

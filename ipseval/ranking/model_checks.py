@@ -10,8 +10,8 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.utils.checks import check_models, warn_user
-from ipseval.utils.counts import Count, drop_zero_counts
 from ipseval.utils.ids import is_member, same_ids
+from ipseval.utils.notes import Count, Note, drop_zero_counts
 from ipseval.utils.types import IntArray, Missing
 
 
@@ -174,19 +174,19 @@ def count_short_lists(counts: IntArray, depth: int, units: str = "users") -> tup
     )
 
 
-def describe_lists(
+def collect_list_notes(
     counts: IntArray, cutoff: int | None, *, n_left_out: int = 0, units: str = "users"
-) -> list[str]:
+) -> list[Note]:
     """Return the notes of an estimate about missing and short lists, from `RankedPositives.list_counts`."""
     notes = []
     n_units = int(counts.sum())
     if counts[0]:
-        notes.append(f"{counts[0]:,} of {n_units:,} {units} have no list and count as misses")
+        notes.append(Note.of("no_list", n=int(counts[0]), n_all=n_units, units=units))
     n_short = 0
     if cutoff is not None:
         n_short = int(counts[1:cutoff].sum())
     if n_short:
-        notes.append(f"{n_short:,} of {n_units:,} lists are shorter than {cutoff}, padded with misses")
+        notes.append(Note.of("short_lists", n=n_short, n_all=n_units, cutoff=cutoff))
     if n_left_out:
-        notes.append(f"{n_left_out:,} {units} without a list by some model are left out of all")
+        notes.append(Note.of("no_list_of_some_model", n=n_left_out, units=units))
     return notes

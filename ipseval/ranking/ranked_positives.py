@@ -14,8 +14,8 @@ from ipseval.ranking._parquet import read, write
 from ipseval.ranking._sampling import Sampling, count_ranked_above
 from ipseval.ranking.top_lists import TopLists
 from ipseval.utils.checks import check_finite, check_mask, check_positive_int
-from ipseval.utils.counts import Count
 from ipseval.utils.ids import grouped_order
+from ipseval.utils.notes import Count
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, as_readonly
 

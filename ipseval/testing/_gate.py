@@ -639,7 +639,7 @@ def _describe_contradiction(
 def _has_opposite_leader(verdict: Verdict, pair: tuple[str, str], low: float, high: float) -> bool:
     """Return whether the weights rank the recommender first that the bounds show to be worse."""
     candidate, incumbent = pair
-    leader = verdict.first_by_weights
+    leader = verdict.highest_by_weights
     return (leader == candidate and high < 0) or (leader == incumbent and low > 0)
 
 

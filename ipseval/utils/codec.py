@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -22,7 +24,7 @@ from ipseval.utils.artefacts import (
     reading,
     write_archive,
 )
-from ipseval.utils.stored_classes import STORED_CLASSES
+from ipseval.utils.stored_classes import FAMILIES, STORED_CLASSES
 from ipseval.utils.types import AnyArray
 
 CLASSES = dict(STORED_CLASSES)
@@ -33,6 +35,24 @@ PLAIN_TYPES = (bool, int, float, str, type(None))
 ZIP_SIGNATURE = b"PK"
 # Digest -> number and array, in the order of their first occurrence; equal arrays are stored once.
 _ArraysByDigest = dict[str, tuple[int, AnyArray]]
+
+
+@cache
+def add_members() -> None:
+    """Add the metrics and estimators of the library to the classes in files, once."""
+    for family, registry_place in FAMILIES.items():
+        module, _, registry_name = registry_place.partition(":")
+        for cls in getattr(importlib.import_module(module), registry_name):
+            place = _qualified_name(cls)
+            if place not in NAMES:
+                name = f"{family}-{_to_kebab_case(cls.__name__)}"
+                NAMES[place] = name
+                CLASSES[name] = place
+
+
+def _to_kebab_case(name: str) -> str:
+    """Return "MeanDcg" as "mean-dcg"."""
+    return re.sub("(?<!^)(?=[A-Z])", "-", name).lower()
 
 
 def save(path: str | os.PathLike[str], value: Any, **metadata: Any) -> None:
@@ -118,7 +138,7 @@ def _encode(value: object, arrays: _ArraysByDigest) -> Any:
         return {"dict": _encode_pairs(value, arrays)}
     if isinstance(value, pd.DataFrame):
         return _encode_frame(value, arrays)
-    if _qualified_name(type(value)) in NAMES:
+    if _has_name(type(value)):
         return _encode_instance(value, arrays)
     return {"described": repr(value), "kept": _encode(_plain_attributes(value), arrays)}
 
@@ -177,7 +197,7 @@ def _plain_attributes(value: object) -> dict[str, object]:
             continue
         entries = attribute if isinstance(attribute, tuple) else (attribute,)
         is_plain = all(isinstance(entry, PLAIN_TYPES) for entry in entries)
-        if is_plain or _qualified_name(type(attribute)) in NAMES:
+        if is_plain or _has_name(type(attribute)):
             attributes[name] = attribute
     return attributes
 
@@ -220,6 +240,7 @@ def _decode_frame(value: dict[str, object], arrays: Sequence[AnyArray]) -> pd.Da
 def _decode_instance(value: dict[str, Any], arrays: Sequence[AnyArray]) -> Any:
     """Return an instance of a class of the library; no class outside `CLASSES` is imported."""
     name = value["class"]
+    add_members()
     if name not in CLASSES:
         raise ValueError(f"there is no {name!r} in this version")
     module, _, class_name = CLASSES[name].partition(":")
@@ -239,6 +260,12 @@ def _decode_instance(value: dict[str, Any], arrays: Sequence[AnyArray]) -> Any:
 def _qualified_name(cls: type) -> str:
     """Return module and name of a class, as `CLASSES` lists them."""
     return f"{cls.__module__}:{cls.__name__}"
+
+
+def _has_name(cls: type) -> bool:
+    """Return whether a class has a name in files."""
+    add_members()
+    return _qualified_name(cls) in NAMES
 
 
 def _stored_name(cls: type) -> str:

@@ -1,6 +1,7 @@
 """Classes that stored results contain: name in the file, module and class.
 
-If a class moves, change its row; the name in files stays.
+If a class moves, change its row; the name in files stays. Metrics and estimators have no row: those of their
+registries are named by their family and their own name.
 """
 
 from __future__ import annotations
@@ -12,17 +13,13 @@ STORED_CLASSES = {
     "correction-path": "ipseval.correction._path:CorrectionPath",
     "correction-posterior": "ipseval.correction._posterior:Posterior",
     "correction-prior": "ipseval.correction._prior:CorrectionPrior",
-    "count": "ipseval.utils.counts:Count",
+    "count": "ipseval.utils.notes:Count",
     "decomposition": "ipseval.evaluation.segments._decomposition:Decomposition",
     "definition": "ipseval.metrics.base:Definition",
     "estimate": "ipseval.estimators.estimate:Estimate",
-    "estimator-aoa": "ipseval.estimators.aoa:Aoa",
     "estimator-dm": "ipseval.policies._estimators:DirectMethod",
     "estimator-dr": "ipseval.policies._estimators:DoublyRobust",
-    "estimator-ips": "ipseval.estimators.ips:Ips",
     "estimator-shown": "ipseval.policies._estimators:SnipsImpressions",
-    "estimator-shrunk": "ipseval.estimators.snips:ShrunkSnips",
-    "estimator-snips": "ipseval.estimators.snips:Snips",
     "evaluation": "ipseval.evaluation.evaluation:Evaluation",
     "evaluation-difference": "ipseval.evaluation.differences:EvaluationDiff",
     "evaluation-stored-parts": "ipseval.evaluation.evaluation:StoredParts",
@@ -47,30 +44,15 @@ STORED_CLASSES = {
     "impression-chance": "ipseval.propensity.impressions:_ExposureProbability",
     "impression-counts": "ipseval.propensity.impressions:PairCounts",
     "interactions": "ipseval.data.interactions:Interactions",
-    "interval": "ipseval.inference.interval_methods:Interval",
+    "interval": "ipseval.inference.intervals:Interval",
     "measure": "ipseval.evaluation.beyond._measures:Measure",
     "merged-sums": "ipseval.estimators.user_sums:MergedSums",
-    "metric-adjusted-recall": "ipseval.metrics._ideal_list:AdjustedRecall",
-    "metric-ap": "ipseval.metrics._average_precision:AveragePrecision",
-    "metric-atop": "ipseval.metrics.additive:Atop",
-    "metric-auc": "ipseval.metrics._auc:Auc",
-    "metric-cg": "ipseval.metrics.additive:Cg",
-    "metric-dcg": "ipseval.metrics.additive:Dcg",
-    "metric-hit": "ipseval.metrics._first_relevant:Hit",
-    "metric-hits": "ipseval.metrics.additive:Hits",
     "metric-mae": "ipseval.metrics.rating_metrics:Mae",
-    "metric-mean-dcg": "ipseval.metrics.additive:MeanDcg",
-    "metric-mrr": "ipseval.metrics._first_relevant:ReciprocalRank",
     "metric-mse": "ipseval.metrics.rating_metrics:Mse",
-    "metric-ndcg": "ipseval.metrics._ideal_list:Ndcg",
-    "metric-precision": "ipseval.metrics._ideal_list:Precision",
-    "metric-psndcg": "ipseval.metrics.propensity_scored:PropensityScoredNdcg",
-    "metric-psp": "ipseval.metrics.propensity_scored:PropensityScoredPrecision",
-    "metric-rbp": "ipseval.metrics._ideal_list:Rbp",
-    "metric-recall": "ipseval.metrics.additive:Recall",
     "metric-rmse": "ipseval.metrics.rating_metrics:Rmse",
     "metric-sampled": "ipseval.metrics.sampled.sampled_metric:SampledMetric",
     "moments": "ipseval.estimators.user_sums:Moments",
+    "note": "ipseval.utils.notes:Note",
     "online-agreement": "ipseval.studies.online._agreement:OnlineAgreement",
     "page-curves": "ipseval.evaluation._page_curves:PageCurves",
     "plan": "ipseval.cli._correct:Plan",
@@ -101,11 +83,17 @@ STORED_CLASSES = {
     "segment-cell": "ipseval.evaluation.segments._segments:SegmentCell",
     "segments": "ipseval.evaluation.segments._segments:Segments",
     "sensitivity": "ipseval.inference.gamma_sensitivity:Sensitivity",
-    "split-summary": "ipseval.evaluation.split_summary:SplitSummary",
+    "split-summary": "ipseval.data.splits.split:SplitSummary",
     "top-lists": "ipseval.ranking.top_lists:TopLists",
-    "training-counts": "ipseval.evaluation.segments._groups:TrainingCounts",
+    "training-counts": "ipseval.data.interactions:TrainingCounts",
     "user-sums": "ipseval.estimators.user_sums:UserSums",
     "validation": "ipseval.validation._result:Validation",
     "validation-cell": "ipseval.validation._result:Cell",
     "weight-diagnostics": "ipseval.inference.weight_diagnostics:WeightDiagnostics",
+}
+
+# Family -> the registry of its classes, and the names of these classes in files.
+FAMILIES = {
+    "estimator": "ipseval.estimators.labels:ESTIMATOR_CLASSES",
+    "metric": "ipseval.metrics.labels:METRIC_CLASSES",
 }

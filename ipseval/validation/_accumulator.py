@@ -15,7 +15,7 @@ from ipseval.correction import PPI
 from ipseval.correction.prediction_powered import compute_difference_totals
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
-from ipseval.errors import DataWarning
+from ipseval.errors import DataWarning, HighGammaWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators.base import Target
 from ipseval.inference.weight_bounds import compute_required_factors
@@ -23,7 +23,7 @@ from ipseval.inference.weight_diagnostics import (
     WeightMoments,
     WeightSums,
     effective_sample_size,
-    format_weight_flag,
+    find_weight_flags,
 )
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
@@ -31,6 +31,7 @@ from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import warn_user
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.ids import union_keys
+from ipseval.utils.notes import Note, join_notes
 from ipseval.utils.types import FloatArray, IntArray, TieChoice
 from ipseval.validation._calibration import resolve_propensity, warn_if_log_propensity
 from ipseval.validation._criteria import Estimates, compute_criteria, error_of_difference, resample_estimates
@@ -225,7 +226,7 @@ class ValidationAccumulator:
         with warnings.catch_warnings(record=True) as caught_warnings:
             warnings.simplefilter("always")
             # This warning advises to compare with random exposure, which a validation does.
-            warnings.filterwarnings("ignore", "gamma = .* > 1 says")
+            warnings.simplefilter("ignore", HighGammaWarning)
             propensity = resolve_propensity(
                 name=label, rule=rule, split=split, exposure=exposure, models=scorers, fold=fold
             )
@@ -425,11 +426,14 @@ def _mean_absolute_noise(error: FloatArray) -> FloatArray:
 def _compute_weight_columns(estimator: Estimator, sample: Sample) -> dict[str, object]:
     """Return the columns that describe the weights of an estimator."""
     sums = WeightSums.of(estimator, sample, sample.with_equal_propensities())
+    flags: tuple[Note, ...] = ()
+    if estimator.weighted:
+        flags = find_weight_flags(sums, len(sample.ranked))
     return {
         "n_without_propensity": sample.n_without_propensity,
         "ess": effective_sample_size(sample.weights),
         "max_weight_share": WeightMoments.of(sample.weights).max_share,
-        "flag": format_weight_flag(sums, len(sample.ranked)) if estimator.weighted else "",
+        "flag": join_notes(*flags),
     }
 
 

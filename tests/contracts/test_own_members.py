@@ -339,3 +339,30 @@ def test_an_estimator_is_told_which_method_it_lacks():
     text = r"plain does not implement parts\(\), so its estimate cannot be decomposed\."
     with pytest.raises(InputError, match=text):
         evaluation.decomposition("recall@2", weighted=Plain())
+
+
+@pytest.mark.parametrize(("leaves", "high"), [(False, False), (True, True)])
+def test_the_interval_of_an_estimator_that_leaves_the_range_is_not_kept_within_it(leaves, high):
+    class Total(Estimator):  # the mean of three values, of which one exceeds 1
+        label = "total"
+        weighted = False
+        can_exceed_range = leaves
+
+        def positive_weights(self, sample):
+            return np.ones(len(sample.ranked))
+
+        def sums(self, sample, metric):
+            values = np.array([0.8, 0.8, 1.1])
+            return UserSums.of(np.arange(3), values)
+
+    evaluation = ipseval.evaluate(
+        {"m": np.random.default_rng(0).normal(size=(3, 5))},
+        the_split(),
+        metrics=["recall@2"],
+        estimators=[Total()],
+        low_ess="ignore",
+    )
+    # SE = √(Σ(v − 0.9)²/(3·2)) = 0.1, so that the normal interval ends at 0.9 + 1.96 · 0.1.
+    assert (evaluation.frame["ci_high"].item() > 1) is high
+    if high:
+        assert evaluation.frame["ci_high"].item() == pytest.approx(1.095996, abs=1e-6)

@@ -53,7 +53,7 @@ def test_evaluate_imports_nothing_of_the_doors_beside_it():
     of: dict[str, set[str]] = {}
     for imported in own_imports():
         of.setdefault(imported.source, set()).add(below_package(imported))
-    seen, left = {""}, ["evaluation.pipeline"]
+    seen, left = {""}, ["evaluation._evaluate"]
     while left:
         name = left.pop()
         if name not in seen:
@@ -64,8 +64,8 @@ def test_evaluate_imports_nothing_of_the_doors_beside_it():
 
 
 # Files of the library that a warm call enters. The numbers may only shrink; the goals are 30 and 45.
-MOST_FILES = 50
-MOST_FILES_WITH_PRINT = 64
+MOST_FILES = 42
+MOST_FILES_WITH_PRINT = 53
 
 
 def count_entered_files(call: Callable[[], object]) -> set[str]:

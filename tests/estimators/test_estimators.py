@@ -10,7 +10,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Aoa, Claim, Estimate, LinearForm, Sample, Snips, UserSums, claim
+from ipseval.estimators import Aoa, Claim, Estimate, LinearForm, Note, Sample, Snips, UserSums, claim
 from ipseval.ranking import RankedPositives
 from tests.inside.estimators import (
     Moments,
@@ -18,8 +18,8 @@ from tests.inside.estimators import (
     build_estimate,
     build_sample,
     check_sampled_lists,
-    normalized_user_values,
     resolve_estimator,
+    sum_weighted_contributions,
 )
 from tests.inside.metrics import Recall
 
@@ -291,6 +291,7 @@ def test_a_ratio_of_pairs_is_refused_for_ties_that_relevance_decides():
 )  # fmt: skip
 def test_an_estimate_has_each_note_once(sums, extent, notes):
     numerator = np.array(sums[0])
+    short_list = Note.of("short_lists", n=1, n_all=3, cutoff=5)
     n_undefined = sums[1]
     user_sums = UserSums(np.arange(numerator.size), numerator, np.ones(numerator.size), None, n_undefined)
     estimate = build_estimate(
@@ -300,10 +301,13 @@ def test_an_estimate_has_each_note_once(sums, extent, notes):
         SampleSize(np.array(extent[0]), extent[1]),
         is_probability=False,
         n_relevant="absent",
-        of_lists=["one list is short"],
+        list_notes=[short_list],
     )
-    assert list(estimate.notes) == [*notes, "one list is short"]
-    assert (estimate.of_lists, estimate.suppressed, estimate.flag) == (("one list is short",), False, "")
+    assert [str(note) for note in estimate.notes] == [
+        *notes,
+        "1 of 3 lists are shorter than 5, padded with misses",
+    ]
+    assert (estimate.list_notes, estimate.suppressed, estimate.flag) == ((short_list,), False, "")
 
 
 def test_an_estimate_is_printed_with_its_error_where_it_has_one():
@@ -313,9 +317,11 @@ def test_an_estimate_is_printed_with_its_error_where_it_has_one():
     assert repr(estimate) == (
         "Estimate(recall@5 by aoa: 0.5000 ± 0.5000; 2 users, 3 positives; plug-in: no claim)"
     )
-    suppressed = replace(estimate, suppressed=True, flag="few")
+    few = Note.of("text", text="few")
+    suppressed = replace(estimate, suppressed=True, flags=(few,))
     assert repr(suppressed) == "Estimate(recall@5 by aoa: nan; 2 users, 3 positives; plug-in: no claim)"
-    assert (suppressed.trust, replace(estimate, flag="few").trust) == ("suppressed: few", "few")
+    assert [str(note) for note in suppressed.reliability_notes] == ["suppressed: few"]
+    assert replace(estimate, flags=(few,)).reliability_notes == (few,)
 
 
 def test_labels_are_read_in_any_case_and_wrong_ones_are_refused():
@@ -377,7 +383,9 @@ def test_snips_divides_as_the_weighted_value_of_the_metric_does(label):
     sample = Sample(ranked(), np.array([0.3, 0.7, 0.9]))
     metric = ipseval.metric(label)
     expected = metric.user_values(sample.ranked, sample.weights)
-    assert normalized_user_values(sample, metric).tolist() == expected.tolist()
+    by_hand = expected * sample.user_weight
+    assert sum_weighted_contributions(sample, metric) == pytest.approx(by_hand, rel=1e-15)
+    assert resolve_estimator("snips").sums(sample, metric).numerator == pytest.approx(expected, rel=1e-15)
 
 
 def test_snips_keeps_the_weighted_value_that_a_metric_defines_for_itself():
@@ -388,7 +396,8 @@ def test_snips_keeps_the_weighted_value_that_a_metric_defines_for_itself():
             return np.full(ranked.users.size, 0.25)
 
     sample = Sample(ranked(), np.array([0.3, 0.7, 0.9]))
-    assert normalized_user_values(sample, CappedRecall(2)).tolist() == [0.25, 0.25]
+    values = resolve_estimator("snips").sums(sample, CappedRecall(2)).numerator
+    assert values == pytest.approx([0.25, 0.25], rel=1e-15)
 
 
 def test_an_unknown_normalisation_is_refused_with_the_choices():

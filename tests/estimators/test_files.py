@@ -42,12 +42,7 @@ def test_each_class_is_defined_in_the_file_that_has_its_name_and_inherits_from_t
     assert [base.__name__ for base in kind.__bases__] == ["Estimator"]
 
 
-def test_the_division_of_snips_is_in_its_file():
-    tree = ast.parse((DIRECTORY / "snips.py").read_text(encoding="utf-8"))
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    divisions = [
-        ast.unparse(node)
-        for node in ast.walk(functions["normalized_user_values"])
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-    ]
-    assert divisions == ["weighted_sums / sample.user_weight"]
+def test_the_formulas_of_snips_are_lines_of_its_method_sums():
+    source = inspect.getsource(Snips.sums)
+    for numerator_and_denominator in ("wc / w", "wc / n, w / n", "wc, w"):
+        assert f"UserSums.of(users, {numerator_and_denominator}, root=metric.root)" in source

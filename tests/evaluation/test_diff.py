@@ -14,6 +14,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
+from ipseval.estimators import Note
 from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import (
     build_difference_cells,
@@ -121,9 +122,8 @@ def test_different_users_are_not_paired_and_the_page_warns(new):
 
 
 def test_a_flagged_estimate_is_never_clear(old, new):
-    flagged = {
-        key: replace(estimate, flag="few effective positives") for key, estimate in new.estimates.items()
-    }
+    few = (Note.of("text", text="few effective positives"),)
+    flagged = {key: replace(estimate, flags=few) for key, estimate in new.estimates.items()}
     diff = replace(new, estimates=flagged).diff(old)
     text = " ".join(repr(diff).split())
     assert "No change of a reliable estimate is statistically significant." in text
@@ -174,7 +174,10 @@ def test_recommenders_and_metrics_that_evaluations_do_not_share_are_named(old, n
 
 
 def test_an_independent_difference_without_an_error_has_no_p_value():
-    new, old = (SimpleNamespace(value=value, standard_error=0.0, trust="few") for value in (0.75, 0.5))
+    few = (Note.of("text", text="few"),)
+    new, old = (
+        SimpleNamespace(value=value, standard_error=0.0, reliability_notes=few) for value in (0.75, 0.5)
+    )
     row = compute_difference(new, old, ("als", "recall@5", "aoa"), is_paired=False, level=0.9)
     assert (row["difference"], row["std_error"], row["note"]) == (0.25, 0, "few")
     assert np.isnan(row["p_value"])

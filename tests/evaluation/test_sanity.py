@@ -13,8 +13,14 @@ import scipy.sparse
 import ipseval
 from benchmarks.sanity import BASELINES, MISTAKES, fit_scores, make_correct, make_mistakes
 from ipseval.errors import DataWarning
-from ipseval.evaluation._sanity_scores import RowReader, sample_scores
-from ipseval.evaluation.sanity import WORDS, SanityWarning, check_sanity, word_warning
+from ipseval.evaluation.sanity import (
+    WORDS,
+    RowReader,
+    SanityWarning,
+    check_sanity,
+    sample_scores,
+    word_warning,
+)
 from ipseval.validation.simulation import World
 from reproductions import feedback_worlds
 

@@ -33,7 +33,7 @@ def evaluation() -> Evaluation:
 
 def test_a_file_written_before_private_files_are_renamed_is_read_after_it(evaluation, tmp_path, monkeypatch):
     evaluation.save(tmp_path / "now.npz")
-    for old, new in (("utils.counts", "_tallies"), ("estimators.user_sums", "estimators._x")):
+    for old, new in (("utils.notes", "_tallies"), ("estimators.user_sums", "estimators._x")):
         # The class is at its new place alone, which stored_classes.py has.
         monkeypatch.setitem(sys.modules, f"ipseval.{new}", sys.modules[f"ipseval.{old}"])
         monkeypatch.setitem(sys.modules, f"ipseval.{old}", None)

@@ -30,15 +30,15 @@ from tests.worlds import random_split
 def test_leaders_are_the_highest_and_those_that_do_not_differ_significantly_from_it():
     ranking = standing("w", {"a": 0.1, "b": 0.3, "c": 0.2}, ("ab",))
     assert ranking.ranked == ("b", "c", "a")
-    assert (ranking.best, ranking.second) == ("b", "c")
-    assert ranking.leaders == ("b", "c")
+    assert (ranking.highest, ranking.second_highest) == ("b", "c")
+    assert ranking.top_group == ("b", "c")
     assert ranking.p_value == 0.002
     assert ranking.difference("a", "b") == (pytest.approx(-0.2), 0.002)
     assert ranking.difference("b", "a") == (pytest.approx(0.2), 0.002)
     p_values = np.array([[1.0, 0.01, 0.03], [0.01, 1.0, 0.4], [0.03, 0.4, 1.0]])
     values = {"a": 0.3, "b": 0.2, "c": 0.1}
     tested = ModelRanking.from_rows(rows("w", values), replace(paired(values, ()), p_value=p_values))
-    assert (tested.leaders, tested.p_value) == (("a",), 0.03)  # the largest of those that it differs from
+    assert (tested.top_group, tested.p_value) == (("a",), 0.03)  # the largest of those that it differs from
 
 
 def test_equal_estimates_share_the_first_place():
@@ -49,7 +49,7 @@ def test_equal_estimates_share_the_first_place():
 def test_propensities_known_by_design_decide_by_the_paired_test_of_the_weighted_estimates():
     significant = decide(AB, BA, "design", significant=("ab",))
     assert (significant.leader, significant.outcome) == ("b", Outcome.WINNER)
-    assert (significant.primary, significant.first) == (SNIPS, "b")
+    assert (significant.primary_estimator, significant.highest_model) == (SNIPS, "b")
     close = decide(AB, BA, "design")
     assert (close.leader, close.outcome) == (None, Outcome.NOT_SIGNIFICANT)
 
@@ -65,7 +65,7 @@ def test_no_recommender_is_named_on_propensities_that_were_not_known_by_design(b
 
 def test_no_recommender_is_named_by_aoa_alone():
     verdict = decide(AB, significant=("ab",))
-    assert (verdict.leader, verdict.outcome, verdict.primary) == (None, Outcome.NOT_IDENTIFIED, AOA)
+    assert (verdict.leader, verdict.outcome, verdict.primary_estimator) == (None, Outcome.NOT_IDENTIFIED, AOA)
 
 
 def test_no_recommender_is_named_on_a_metric_without_a_guarantee():
@@ -182,7 +182,7 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
     for verdict in evaluation.verdicts:
         gamma_range = verdict.gamma_range
         assert (gamma_range.first, gamma_range.low, gamma_range.lowest, gamma_range.highest) == (
-            verdict.first,
+            verdict.highest_model,
             -1.0,
             -1.0,
             3.0,
@@ -191,8 +191,8 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
         swaps = {}
         for row in rows.to_dict("records"):
             pair = {row["model"], row["other"]}
-            if verdict.first in pair:
-                (rival,) = pair - {verdict.first}
+            if verdict.highest_model in pair:
+                (rival,) = pair - {verdict.highest_model}
                 swaps |= dict.fromkeys(row["tipping_points"], rival)
         assert gamma_range.high == pytest.approx(min(swaps), abs=0.003)
         assert gamma_range.next_above == swaps[min(swaps)]
@@ -330,7 +330,7 @@ def test_the_difference_of_a_single_user_is_not_tested():
     evaluation = ipseval.evaluate(scores, split, metrics=["rr"], estimators=["aoa"])
     (table,) = evaluation.tables().parts
     assert [row[-1].text for row in table.rows] == ["best", "not tested"]
-    tests = evaluation.verdicts[0].standing.tests
+    tests = evaluation.verdicts[0].primary_ranking.tests
     np.testing.assert_equal([tests.of("b", "a"), tests.of("a", "a")], [(-0.5, np.nan), (np.nan, np.nan)])
 
 

@@ -32,7 +32,7 @@ RESULTS = {
     *("Estimate", "Evaluation", "ExaminationCurve", "Explanation", "ExposureCurve"),
     *("FittedRewards", "GammaFit", "Gate", "Groups", "Inversion", "LinearForm", "Measure"),
     *("MetricGates", "ModelScores"),
-    *("OnlineAgreement", "OrderAgreement", "Parameter", "Parts"),
+    *("Note", "OnlineAgreement", "OrderAgreement", "Parameter", "Parts"),
     *("PolicyEvaluation", "PopularityExponent", "ProtocolComparison", "ProtocolStudy", "Sample"),
     *("SampledEstimate", "SampledMetric", "Segments", "Sensitivity", "ShownData", "SlidingSplits"),
     *("Tables", "TrainingCounts", "UserSums", "Validation"),
@@ -45,7 +45,7 @@ LEFT_OUT = {
     "register",  # what it is given stays in the process: tests/contracts/test_own_members.py
     "read_ids",  # it takes nothing but any number of sources: tests/data/reading/test_sources.py
     # What the library calls with its own values: no user has any of them.
-    *("Decomposition.of", "FitError.from_influence", "FittedRewards.from_models", "Leakage.of", "Moments.of"),
+    *("Decomposition.of", "FitError.from_influence", "FittedRewards.from_models", "Leakage.of", "Moments.of", "Note.of"),
     *("Moments.of_columns", "RankedPositives.from_validated", "TrainingCounts.of", "UserSums.of"),
 }
 OBJECTS = (  # methods

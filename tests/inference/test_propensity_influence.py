@@ -11,10 +11,12 @@ import pytest
 
 import ipseval
 from ipseval.errors import PositivityWarning
+from ipseval.estimators import Note
 from ipseval.propensity import FitError
 from reproductions import density_ratio_steady as steady
-from tests.inside.estimators import FITTED_WEIGHTS_NOTE
-from tests.inside.evaluation import AS_KNOWN
+
+FITTED_WEIGHTS = Note.of("fitted_weights")
+AS_KNOWN = str(Note.of("weights_taken_as_known"))
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 METRICS = ("atop", "recall@5", "ndcg@10")  # the last is not linear in the weights
@@ -92,11 +94,11 @@ def test_only_weighted_estimates_have_a_propensity_influence_and_a_note_about_it
     for key, estimate in with_error.estimates.items():
         weighted = key[2] != "aoa"
         assert estimate.value == with_known_weights.estimates[key].value
-        assert (FITTED_WEIGHTS_NOTE in estimate.notes) == weighted
-        assert FITTED_WEIGHTS_NOTE not in with_known_weights.estimates[key].notes
+        assert (FITTED_WEIGHTS in estimate.notes) == weighted
+        assert FITTED_WEIGHTS not in with_known_weights.estimates[key].notes
         assert (estimate.user_sums.propensity_influence is not None) == weighted
     notes = with_error.frame.set_index("estimator")["note"]
-    assert notes["snips-global"].str.contains(FITTED_WEIGHTS_NOTE).all()
+    assert notes["snips-global"].str.contains(str(FITTED_WEIGHTS)).all()
 
 
 def test_a_metric_that_is_constant_over_positives_has_no_error_from_fitted_weights(fitted):
@@ -106,7 +108,7 @@ def test_a_metric_that_is_constant_over_positives_has_no_error_from_fitted_weigh
     frame = evaluate_world(world, propensity, **options).frame
     assert (frame["estimate"] == 1).all()
     assert (frame["std_error"] == 0).all()
-    assert frame["note"].str.contains(FITTED_WEIGHTS_NOTE).all()
+    assert frame["note"].str.contains(str(FITTED_WEIGHTS)).all()
 
 
 def test_all_intervals_and_differences_account_for_fitted_weights(fitted):

@@ -70,12 +70,12 @@ def test_cautions_are_worded_with_their_numbers():
     diagnosis = dataclasses.replace(
         diagnose_items([8, 2]), rare_share=0.52, pareto_k=0.81, clipped_share=0.25
     )
-    assert diagnosis.cautions == (
+    assert list(map(str, diagnosis.cautions)) == [
         "few positives, with equal weights too",
         "52% of the weight is on items with at most 2 interactions",
         "heavy-tailed weights of items (Pareto k = 0.81)",
         "clipping cut 25% of the weight",
-    )
+    ]
     assert dataclasses.replace(diagnosis, weighted=False).cautions == ()
 
 

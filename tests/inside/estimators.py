@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ipseval.estimators.estimate import FITTED_WEIGHTS_NOTE, build_estimate, estimate
+from ipseval.estimators.estimate import build_estimate, estimate
 from ipseval.estimators.labels import (
     AOA_POOLED,
     ESTIMATORS_SHOWN,
     SNIPS_POOLED,
-    can_exceed_range,
     resolve_estimator,
 )
 from ipseval.estimators.sample import SampleSize, build_sample, check_sampled_lists
-from ipseval.estimators.snips import normalized_user_values
+from ipseval.estimators.snips import sum_weighted_contributions
 from ipseval.estimators.user_sums import Moments

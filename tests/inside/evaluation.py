@@ -28,7 +28,7 @@ from ipseval.evaluation.segments._segments import SegmentCell
 from ipseval.evaluation.segments._tables import _describe_differences, _describe_gaps
 from ipseval.evaluation.segments.build import _assess_reliability
 from ipseval.evaluation.segments.built_in_groups import resolve_groups
-from ipseval.evaluation.segments.segment_sums import AS_KNOWN, power_sums
+from ipseval.evaluation.segments.segment_sums import power_sums
 from ipseval.evaluation.tracking import metric_names
 from ipseval.evaluation.verdict import ModelRanking, Outcome, Verdict
 from ipseval.evaluation.verdict_text import write_verdict

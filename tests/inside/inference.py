@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipseval.inference._gamma_curves import compute_standard_errors
 from ipseval.inference._linear_groups import LinearGroup
-from ipseval.inference._pareto_tail import fit_generalised_pareto, pareto_k
+from ipseval.inference.bootstrap_intervals import bootstrap_refit
 from ipseval.inference.comparisons import (
     FEW,
     PairTests,
@@ -12,10 +12,9 @@ from ipseval.inference.comparisons import (
     compute_detectable_difference,
     compute_pair_tests,
 )
-from ipseval.inference.estimate_frame import format_error_flag
+from ipseval.inference.estimate_frame import find_error_flags
 from ipseval.inference.gamma_range import GammaRange, _find_range_end, find_gamma_ranges
 from ipseval.inference.gamma_sensitivity import sensitivity
-from ipseval.inference.interval_methods import bootstrap_refit
 from ipseval.inference.intervals import (
     bca_interval,
     blocks,
@@ -34,5 +33,7 @@ from ipseval.inference.weight_diagnostics import (
     WeightTotals,
     _group_by_popularity,
     effective_sample_size,
+    fit_generalised_pareto,
     group_weights_by_popularity,
+    pareto_k,
 )

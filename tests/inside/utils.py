@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ipseval.utils import artefacts, checks, codec, columns, compute, ids, registry
 from ipseval.utils.annotations import fits_annotation
-from ipseval.utils.codec import CLASSES
+from ipseval.utils.codec import CLASSES, add_members
 from ipseval.utils.compute import one_blas_thread
-from ipseval.utils.counts import Count, counts_frame, drop_zero_counts, merge_counts
 from ipseval.utils.ids import (
     align_rows,
     grouped_order,
@@ -18,5 +17,7 @@ from ipseval.utils.ids import (
     union_keys,
     unique_keys,
 )
+from ipseval.utils.notes import Count, added, counts_frame, drop_zero_counts
 from ipseval.utils.public import missing_attribute, public_function
+from ipseval.utils.stored_classes import STORED_CLASSES
 from ipseval.utils.types import FloatArray, as_readonly, build_unchecked, copy_if_writable, freeze

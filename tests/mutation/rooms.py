@@ -60,12 +60,18 @@ SPEED = {
     "ipseval/metrics/_order_statistics.py": ("MAX_CELLS",),
     "ipseval/policies/rewards/_models.py": ("PAIRS_PER_BLOCK",),
     "ipseval/ranking/_duplicate_items.py": ("FEWEST", "MOST"),
-    "ipseval/ranking/kernels/numpy_count.py": ("MASK_BYTES", "SLOTS"),
     "ipseval/ranking/_factors.py": ("STEP_PART", "ROWS_BYTES"),
     "ipseval/ranking/_rank_counts.py": ("BLOCKS_PER_WORKER", "PART", "WORTH"),
     "ipseval/ranking/_threads.py": ("CALL_TARGET",),
     "ipseval/ranking/top_lists.py": ("ENTRIES", "GROUPS", "SHARED"),
-    "ipseval/ranking/kernels/numpy_kernels.py": ("BLOCK_BYTES", "COPIED", "PAIRS", "FEW"),
+    "ipseval/ranking/kernels/numpy_kernels.py": (
+        "BLOCK_BYTES",
+        "COPIED",
+        "PAIRS",
+        "FEW",
+        "MASK_BYTES",
+        "SLOTS",
+    ),
 }
 SHARED = (
     "tests/contracts/test_numbers.py",

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ipseval import ComputeOptions, rank_positives
 from ipseval.errors import DataWarning
 from ipseval.ranking import top_items
-from ipseval.ranking.kernels import numpy_count
+from ipseval.ranking.kernels import numpy_kernels as numpy_count
 from tests.conftest import examples
 from tests.golden.ranking_oracle import rank_all
 from tests.inside.ranking import _factor_topk, _factors, select_kernels, top_lists

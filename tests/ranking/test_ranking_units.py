@@ -11,7 +11,7 @@ import pytest
 
 from ipseval import InputError, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
-from ipseval.ranking.kernels.numpy_count import SLOTS, ThresholdCounter
+from ipseval.ranking.kernels.numpy_kernels import SLOTS, ThresholdCounter
 from tests.inside.ranking import (
     DenseScorer,
     Sampling,

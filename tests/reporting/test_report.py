@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.estimators import Note
 from ipseval.reporting import Tables
 from tests.inside import reporting as report
 from tests.inside.estimators import SampleSize, resolve_estimator
@@ -166,6 +167,11 @@ def test_letters_are_explained_where_they_can_stand(evaluation):
         assert words not in part
 
 
+def make_notes(text: str) -> tuple[Note, ...]:
+    """Return a note with a text; none without one."""
+    return (Note.of("text", text=text),) if text else ()
+
+
 def by_hand(values, errors, told_apart=(), flags=("", "")):
     """Return the tables of recommenders a, b, … by AOA and SNIPS, `values[estimator][recommender]`."""
     names = "abcdef"[: len(values[0])]
@@ -178,13 +184,13 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
     columns = ["model", "metric", "estimator", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
     frame = pd.DataFrame(rows, columns=columns)
     # By SNIPS no adjusted test finds a difference.
-    standings = {
+    rankings = {
         label: ModelRanking.from_rows(part, paired(names, told_apart if label == "aoa" else ()))
         for label, part in frame.groupby("estimator", sort=False)
     }
-    n_defined = len(standings["aoa"].ranked)
+    n_defined = len(rankings["aoa"].ranked)
     outcome = Outcome.SINGLE if n_defined == 1 else Outcome.NOT_IDENTIFIED
-    verdicts = (Verdict("recall@10", standings, unweighted="aoa", outcome=outcome),)
+    verdicts = (Verdict("recall@10", rankings, unweighted="aoa", outcome=outcome),)
     content = ReportContent(
         models=tuple(names),
         frame=frame,
@@ -195,7 +201,8 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
         text=write_verdict(verdicts),
         estimators=tuple(resolve_estimator(label) for label in labels),
         propensity=None,
-        flags={("recall@10", label): flag for label, flag in zip(labels, flags, strict=True)},
+        flags={("recall@10", label): make_notes(flag) for label, flag in zip(labels, flags, strict=True)},
+        notes={(model, "recall@10", label): () for model in names for label in labels},
         size=SampleSize(np.array([0, 4])),
         candidates="all items",
         confidence_level=0.95,

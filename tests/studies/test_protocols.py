@@ -192,7 +192,7 @@ def result(estimates: list[float], errors: list[float]) -> ProtocolResult:
     setting = Setting("shop", "RO_RS", "5-core", "full", "aoa", None)
     covariance = np.diag(np.square(errors))
     none = np.zeros((1, len(errors)))
-    return ProtocolResult(setting, "auc", np.array(estimates), covariance, none, none, 100, "")
+    return ProtocolResult(setting, "auc", np.array(estimates), covariance, none, none, 100)
 
 
 def test_swaps_are_tested_by_the_smaller_of_the_two_z_values() -> None:

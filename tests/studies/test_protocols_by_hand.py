@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from ipseval.errors import InputError, UnknownNameError
+from ipseval.estimators import Note
 from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Inversion, ProtocolStudy
 from tests.inside.reporting import Heading, Notes, Table
@@ -47,20 +48,22 @@ def result(
 ) -> ProtocolResult:
     setting = Setting(log, split, "5-core", "full", estimator, None if estimator == "aoa" else 0.5)
     replicates = estimates + 0.15 * np.random.default_rng(number).normal(size=(N_REPLICATES, 3))
-    note = {4: "many ties", 5: "few users"}.get(number, "")
+    identical = Note.of("identical_to_aoa", estimator="snips")
+    notes = {4: (Note.of("text", text="many ties"),), 5: (identical,)}.get(number, ())
     covariance = error**2 * np.eye(3)
     return ProtocolResult(
-        setting, "auc", np.array(estimates), covariance, replicates, replicates, 10 + number, note
+        setting, "auc", np.array(estimates), covariance, replicates, replicates, 10 + number, notes
     )
 
 
 RESULTS = [result(number, *where, *values) for number, (where, values) in enumerate(GIVEN.items())]
 COLUMNS = ("log", "split", "note")
+IDENTICAL = "snips is identical to aoa here: every user has one positive"
 
 
 @pytest.fixture(scope="module", name="protocol_study")
 def a_study_of_given_results() -> ProtocolStudy:
-    frame = pd.DataFrame([("one", "RO_LS", "snips is identical to aoa here")], columns=COLUMNS)
+    frame = pd.DataFrame([], columns=COLUMNS)
     return ProtocolStudy(frame, tuple(RESULTS), ("x", "y", "z"), ("log 'a' is short", "so is 'b'"), LEVEL)
 
 
@@ -100,7 +103,7 @@ def test_every_comparison_has_agreement_and_swaps(protocol_study: ProtocolStudy)
     assert between["n_beyond"].tolist() == [1, 0, 0, 0, 0, 0]
     assert between["swaps"].tolist() == ["x > y becomes y > x", "", "", "", "", ""]
     assert between["note"].tolist() == [
-        *("", "", "no agreement: the estimate of x is undefined; many ties; few users", ""),
+        *("", "", f"no agreement: the estimate of x is undefined; many ties; {IDENTICAL}", ""),
         *["no agreement: the estimate of x, y is undefined"] * 2,
     ]
     for row, numbers in ((0, (0, 1)), (1, (2, 3)), (3, (6, 7))):
@@ -237,7 +240,7 @@ def test_a_report_has_every_number_in_words_and_tables(protocol_study: ProtocolS
     ]
     assert protocol_study.tables(digits=3).parts[report.parts.index(logs)].rows[0][1].text == "1.000"
     (notes,) = (part.lines for part in report.parts if isinstance(part, Notes))
-    assert notes[0].startswith("Every user has one positive under RO_LS (one): there per-user snips")
+    assert notes[0].startswith("Every user has one positive under TO_RS (one): there per-user snips")
     assert notes[1:3] == ("log 'a' is short", "so is 'b'")
     assert notes[3].startswith("Intervals and tests are over users of the recommenders as trained.")
     assert {part.level for part in report.parts if isinstance(part, Heading)} == {2, 3}
@@ -260,7 +263,8 @@ def test_a_table_leaves_out_a_split_that_is_the_only_one() -> None:
 
 def test_note_on_ties_comes_before_other_notes() -> None:
     pair = tuple(
-        replace(comparison, note="odd", estimates=np.array([0.5, 0.5, 0.1])) for comparison in RESULTS[:2]
+        replace(comparison, notes=(Note.of("text", text="odd"),), estimates=np.array([0.5, 0.5, 0.1]))
+        for comparison in RESULTS[:2]
     )
     (comparison,) = ProtocolStudy(pd.DataFrame(), pair, ("x", "y", "z")).comparisons("split")
     ties = [f"ties in {name}: or@1 averaged over breaking them at random" for name in "ab"]
@@ -277,7 +281,7 @@ def test_study_with_one_setting_has_no_comparisons() -> None:
 def make_repeated_result(repeats: list[list[float]]) -> ProtocolResult:
     setting = Setting("one", "RO_RS", "5-core", "full", "aoa", None)
     table = np.array(repeats)
-    return ProtocolResult(setting, "auc", table.mean(axis=0), np.eye(3), table, table, 9, "")
+    return ProtocolResult(setting, "auc", table.mean(axis=0), np.eye(3), table, table, 9)
 
 
 def test_winners_share_repeats_where_they_tie() -> None:
@@ -303,7 +307,7 @@ def test_winners_share_repeats_where_they_tie() -> None:
 def pair(estimates: list[float], covariance: object) -> ProtocolResult:
     none = np.zeros((1, 2))
     table = np.array(covariance, dtype=float)
-    return ProtocolResult(RESULTS[0].setting, "auc", np.array(estimates), table, none, none, 9, "")
+    return ProtocolResult(RESULTS[0].setting, "auc", np.array(estimates), table, none, none, 9)
 
 
 def test_swap_test_uses_the_covariance_and_allows_certain_or_unknown_differences() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.data import Interactions
-from ipseval.estimators import Claim, Estimate, UserSums
+from ipseval.estimators import Claim, Estimate, Note, UserSums
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.evaluation.evaluation import StoredParts
 from ipseval.inference.weight_diagnostics import WeightDiagnostics
@@ -30,8 +30,9 @@ NAN, INF = float("nan"), float("inf")
 
 def make_estimate(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
     values = np.asarray(values, dtype=float)
+    flags = (Note.of("text", text=flag),) if flag else ()
     claim = Claim("no claim") if label.startswith("ndcg") else Claim("biased")
-    return Estimate(label, estimator, UserSums.of(np.arange(values.size), values), N, claim, flag=flag)
+    return Estimate(label, estimator, UserSums.of(np.arange(values.size), values), N, claim, flags=flags)
 
 
 def values(mean: float, n: int = N, seed: int = 0) -> np.ndarray:

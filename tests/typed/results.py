@@ -20,7 +20,7 @@ from ipseval.evaluation.beyond import BeyondAccuracy
 from ipseval.evaluation.segments import Decomposition, Segments
 from ipseval.evaluation.verdict import Verdict
 from ipseval.inference import Sensitivity
-from ipseval.inference.interval_methods import Interval
+from ipseval.inference.intervals import Interval
 from ipseval.metrics import AdditiveMetric, Definition, Metric
 from ipseval.metrics.sampled import SampledEstimate
 from ipseval.policies import PolicyEvaluation, evaluate_policies

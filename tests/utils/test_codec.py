@@ -126,8 +126,8 @@ def decoded(name: str, **given: Any) -> Any:
 
 def test_classes_are_read_by_their_names_in_files():
     assert decoded("count", what="a", count=1) == Count("a", 1)
-    with pytest.raises(ValueError, match=r"^there is no 'ipseval.utils.counts:Count' in this version$"):
-        decoded("ipseval.utils.counts:Count", what="a", count=1)
+    with pytest.raises(ValueError, match=r"^there is no 'ipseval.utils.notes:Count' in this version$"):
+        decoded("ipseval.utils.notes:Count", what="a", count=1)
     with pytest.raises(ValueError, match=r"^there is no 'nothing' in this version$"):
         decoded("nothing")
     with pytest.raises(ValueError, match=r"^count has no gone, lost in this version$"):

@@ -15,8 +15,8 @@ from ipseval.data.reading._list_cells import holds_several_codes, is_bracketed
 from ipseval.errors import Problem
 from ipseval.utils.checks import format_examples
 from ipseval.utils.columns import encode_column
-from ipseval.utils.counts import Count, drop_zero_counts
 from ipseval.utils.ids import EXACT, Ids, find_positions
+from ipseval.utils.notes import Count, drop_zero_counts
 from ipseval.utils.types import AnyArray, IntArray
 
 # Words of the last line of an export that is a summary of the rows above.

@@ -15,7 +15,7 @@ from ipseval.data.reading._source import Loader, Source, Table
 from ipseval.data.reading.column_names import USUAL_NAMES, normalize_name
 from ipseval.errors import InputError
 from ipseval.utils.checks import format_examples
-from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.notes import Count, drop_zero_counts
 
 
 def explode_lists(source: Source, *, adds_rank: bool) -> Source:

@@ -24,8 +24,8 @@ from ipseval.data.reading._text import LAYOUTS, LayoutName
 from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, Evidence, match_columns
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.utils.checks import check_choice, check_type, format_count, format_examples, refuse_masked
-from ipseval.utils.counts import Count, counts_frame
 from ipseval.utils.ids import Ids, as_ids, mark_repeats, to_id_array
+from ipseval.utils.notes import Count, counts_frame
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, BoolArray, IntArray, assign
 

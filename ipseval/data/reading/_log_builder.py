@@ -31,8 +31,8 @@ from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, Evidence,
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.utils.checks import add_article, format_examples
 from ipseval.utils.columns import to_numbers
-from ipseval.utils.counts import Count
 from ipseval.utils.ids import Ids, describe_header_row, mark_repeats, to_id_array, unique_keys
+from ipseval.utils.notes import Count
 from ipseval.utils.types import AnyArray, BoolArray, build_unchecked
 
 ID_ROLES = ("user", "item", "query")

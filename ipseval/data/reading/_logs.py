@@ -23,7 +23,7 @@ from ipseval.data.reading._time_columns import UNITS, Units
 from ipseval.data.sparse import SparseMatrix, is_sparse_matrix, read_sparse_matrix, refuse_plain_array
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, check_type
-from ipseval.utils.counts import Count
+from ipseval.utils.notes import Count
 from ipseval.utils.public import public_function
 
 # What `read` understands: a path, a data frame, columns or user lists, or a sparse matrix.

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import narwhals as nw
 
 from ipseval.data.reading._text import Layout, LayoutName
-from ipseval.utils.counts import Count
+from ipseval.utils.notes import Count
 
 ENCODING = "utf-8"
 

@@ -8,7 +8,7 @@ from ipseval.data.interactions import Interactions
 from ipseval.data.splits._inputs import LogLike, to_interactions
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_positive_int
-from ipseval.utils.counts import Count, drop_zero_counts
+from ipseval.utils.notes import Count, drop_zero_counts
 from ipseval.utils.public import public_function
 from ipseval.utils.types import BoolArray
 

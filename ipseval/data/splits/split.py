@@ -1,10 +1,10 @@
-"""Split: training, validation and test interactions over one universe of ids."""
+"""Split: training, validation and test interactions over one universe of ids; its summary for results."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from ipseval.data.splits._leakage import Leakage
 from ipseval.data.splits._part_readers import PartLike, read_parts
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, check_positive_int, check_type, format_count
-from ipseval.utils.counts import Count, counts_frame, drop_zero_counts
 from ipseval.utils.ids import is_member, mark_repeats, refuse_header, same_ids, unify_id_types
+from ipseval.utils.notes import Count, counts_frame, drop_zero_counts
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray
 
@@ -447,3 +447,72 @@ def _merge_ids(id_arrays: list[AnyArray], column: str) -> AnyArray:
     codes, ids = pd.factorize(all_ids, sort=True)
     refuse_header(codes, np.asarray(ids), f"column {column!r} of the frames")
     return np.asarray(ids)
+
+
+def resolve_split(split: object, train: Any, test: Any) -> Split:
+    """Return the split that was passed, or the one of `train` and `test`.
+
+    Raises
+    ------
+    InputError
+        Unless exactly one of `split` and the pair (`train`, `test`) was passed.
+    """
+    has_parts = train is not None or test is not None
+    if split is not None and has_parts:
+        raise InputError("Pass either `split` or `train` and `test`; got both.")
+    if split is not None:
+        check_split(split)
+        assert isinstance(split, Split)
+        return split
+    if test is None:
+        if train is None:
+            raise InputError(
+                "evaluate needs `split`, or `train` and `test`; got neither. Pass split_random(log), or "
+                "train=frame and test=frame."
+            )
+        raise InputError("`train` requires `test`, the held-out interactions; got None. Pass test=frame.")
+    if train is None:
+        raise InputError(
+            "`test` requires `train`, the training interactions; got None. Pass train=frame, or "
+            "split=Split.from_frames(None, test) where there are none."
+        )
+    return Split.from_frames(train, test)
+
+
+@dataclass(frozen=True)
+class SplitSummary:
+    """The kind of a split, and the number of test rows that have later training rows.
+
+    Attributes
+    ----------
+    description : str
+        Description by the split itself.
+    is_random : bool
+        Whether test rows were drawn at random, so that rows of both parts are of all times.
+    n_test : int
+        Test rows with a time; 0 without times.
+    n_leaking : int
+        Test rows that have later training rows.
+    median_future : float
+        Median share of the training rows that are later than a test row, in [0, 1].
+    """
+
+    description: str
+    is_random: bool
+    n_test: int = 0
+    n_leaking: int = 0
+    median_future: float = 0.0
+
+    @classmethod
+    def from_split(cls, split: Split) -> SplitSummary:
+        """Summarise a split."""
+        leakage = split.leakage
+        if leakage is None:
+            return cls(split.description, split.is_random)
+        return cls(
+            description=split.description,
+            is_random=split.is_random,
+            n_test=leakage.n_test,
+            n_leaking=leakage.n_leaking,
+            median_future=leakage.median_future,
+        )

@@ -15,17 +15,19 @@ from ipseval.estimators import Claim, Estimate
 from ipseval.evaluation.beyond._measures import Measure, Recommended, measure
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.inference import compare
+from ipseval.inference.bootstrap_intervals import compute_bootstrap_intervals
 from ipseval.inference.comparisons import Correction
-from ipseval.inference.interval_methods import Interval, compute_bootstrap_intervals, compute_normal_intervals
+from ipseval.inference.intervals import Interval, compute_normal_intervals
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.top_lists import TopLists
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import count_decimals
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Notes, Table
-from ipseval.utils.checks import as_list, check_models, format_count
+from ipseval.utils.checks import as_list, check_models
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.ids import align_labels
+from ipseval.utils.notes import Note, join_notes
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, FloatArray, IntervalMethod, RngLike
 
@@ -82,7 +84,7 @@ class BeyondAccuracy(Result):
                 "ci_low": interval.low,
                 "ci_high": interval.high,
                 "n_users": estimate.sums.n_users,
-                "note": "; ".join(filter(None, (*estimate.notes, interval.note))),
+                "note": join_notes(*estimate.notes, *interval.notes),
             }
             rows.append(row)
         return pd.DataFrame(rows, columns=COLUMNS)
@@ -311,15 +313,12 @@ def _make_estimate(selected: Measure, data: Recommended) -> Estimate:
     notes = []
     n_empty = int((data.length == 0).sum())
     if n_empty:
-        note = f"{format_count(n_empty, 'user')} without a list"
-        if sums.n_undefined:
-            note = f"{note} left out"
-        notes.append(note)
+        notes.append(Note.of("users_without_list", n=n_empty, left_out=sums.n_undefined > 0))
     if sums.n_undefined > n_empty:
-        notes.append(f"{format_count(sums.n_undefined - n_empty, 'user')} left out: undefined for them")
+        notes.append(Note.of("undefined_lists", n=sums.n_undefined - n_empty))
     n_short = int(((data.length > 0) & (data.length < selected.cutoff)).sum())
     if n_short:
-        notes.append(f"{format_count(n_short, 'list')} shorter than {selected.cutoff}")
+        notes.append(Note.of("lists_below_cutoff", n=n_short, cutoff=selected.cutoff))
     return Estimate(
         metric=selected.label,
         estimator=LISTS,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ipseval.data.interactions import TrainingCounts
 from ipseval.evaluation.segments._decomposition import Decomposition
-from ipseval.evaluation.segments._groups import Groups, TrainingCounts, item_groups, user_groups
+from ipseval.evaluation.segments._groups import Groups, item_groups, user_groups
 from ipseval.evaluation.segments._segments import Segments
 
 __all__ = [

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.utils.checks import format_count, format_examples
 from ipseval.utils.columns import extract_columns
@@ -21,57 +20,6 @@ Axis = Literal["user", "item"]
 AXES = ("user", "item")
 NO_GROUP = "(no group)"
 MAX_GROUPS = 200
-
-
-@public_class
-@dataclass(frozen=True, eq=False)
-class TrainingCounts:
-    """Training interactions of each item (n*) and of each user, from which groups by count are built.
-
-    Parameters
-    ----------
-    popularity : (n_items,) int array
-        Training interactions of each item.
-    activity : (n_users,) int array
-        Training interactions of each user.
-    """
-
-    popularity: IntArray
-    activity: IntArray
-
-    def __post_init__(self) -> None:
-        freeze(self, "popularity", "activity")
-
-    @classmethod
-    def of(cls, train: Interactions) -> TrainingCounts:
-        """Return the counts of a training log.
-
-        Parameters
-        ----------
-        train : Interactions
-            The training log.
-
-        Returns
-        -------
-        TrainingCounts
-        """
-        return cls(np.asarray(train.popularity), np.asarray(train.activity))
-
-    def along(self, axis: Axis) -> IntArray:
-        """Return the counts of the users or of the items.
-
-        Parameters
-        ----------
-        axis : {"user", "item"}
-
-        Returns
-        -------
-        (n_users,) or (n_items,) int array
-            Numbers of training interactions, in the order of the ids.
-        """
-        if axis == "user":
-            return self.activity
-        return self.popularity
 
 
 @public_class

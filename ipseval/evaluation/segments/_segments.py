@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.estimators.labels import can_exceed_range, default_estimators
+from ipseval.estimators.labels import default_estimators
 from ipseval.evaluation.segments._group_statistics import (
     RELATIVE_ROUNDING,
     compute_gap,
@@ -24,11 +24,11 @@ from ipseval.evaluation.segments._group_statistics import (
 from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
 from ipseval.inference.comparisons import CORRECTIONS, Correction, adjust_p_values
-from ipseval.inference.estimate_frame import join_notes
-from ipseval.inference.interval_methods import constrain_to_unit_interval
+from ipseval.inference.intervals import constrain_to_unit_interval
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import check_choice
+from ipseval.utils.notes import Note, create_suppression, join_notes
 from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
@@ -51,12 +51,12 @@ class SegmentCell:
     n_users, n_positives : (n_groups,) int arrays
     whole : (n_models,) float array
         The estimates over all users.
-    flags, notes : tuple of str
-        For each group, why its estimates are not reliable, and other remarks.
+    flags, notes : tuple of tuples of Note
+        For each group, why its estimates are not reliable, and other notes.
     suppressed : (n_models, n_groups) bool array
         Whether a value is not shown, for the reason in `flags`.
     in_unit : bool
-        Whether the metric is between 0 and 1.
+        Whether the estimates are between 0 and 1.
     """
 
     value: FloatArray
@@ -68,8 +68,8 @@ class SegmentCell:
     n_users: IntArray
     n_positives: IntArray
     whole: FloatArray
-    flags: tuple[str, ...]
-    notes: tuple[str, ...]
+    flags: tuple[tuple[Note, ...], ...]
+    notes: tuple[tuple[Note, ...], ...]
     suppressed: BoolArray
     in_unit: bool = False
 
@@ -189,7 +189,7 @@ class Segments(Result):
             "estimator": estimator,
         }
         columns |= _interval_columns("estimate", values, np.sqrt(np.diag(covariance)), half_width)
-        if cell.in_unit and not can_exceed_range(estimator):
+        if cell.in_unit:
             columns["ci_low"], columns["ci_high"] = _clip_to_unit(values, half_width)
         columns |= {
             "n_members": self.sizes,
@@ -198,9 +198,19 @@ class Segments(Result):
             "ess": cell.effective[number],
             "share": cell.share[number],
             "part": cell.part[number],
-            "note": _group_notes(cell, cell.suppressed[number], np.isnan(half_width)),
+            "note": _word_notes(_collect_group_notes(cell, cell.suppressed[number], np.isnan(half_width))),
         }
         return pd.DataFrame(columns)
+
+    def _iterate_notes(self) -> Iterator[tuple[str, Note]]:
+        """Yield the group and the note of every note on an estimate, in the order of `frame`."""
+        for cell in self.cells.values():
+            for number in range(len(self.models)):
+                half_width = cell.half_width(number, self._single_level(cell.group_covariance(number)))
+                group_notes = _collect_group_notes(cell, cell.suppressed[number], np.isnan(half_width))
+                for label, notes in zip(self.labels, group_notes, strict=True):
+                    for note in notes:
+                        yield label, note
 
     @property
     def metrics(self) -> list[str]:
@@ -266,7 +276,7 @@ class Segments(Result):
         columns |= {
             "p_value": t_test(gap, error, n_effective - 1),
             "n_users": cell.n_users,
-            "note": _group_notes(cell, is_hidden, np.isnan(half_width)),
+            "note": _word_notes(_collect_group_notes(cell, is_hidden, np.isnan(half_width))),
         }
         return pd.DataFrame(columns)
 
@@ -331,7 +341,7 @@ class Segments(Result):
             variance[groups], variance[references], degrees[groups], degrees[references]
         )
         half_width = interval_half_width(error, gap_degrees + 1, 1 - self.confidence_level)
-        group_notes = _group_notes(cell, cell.suppressed[number], np.zeros(len(labels), dtype=bool))
+        group_notes = _collect_group_notes(cell, cell.suppressed[number], np.zeros(len(labels), dtype=bool))
         columns: dict[str, object] = {
             "by": self.name,
             "metric": metric,
@@ -343,7 +353,7 @@ class Segments(Result):
         columns |= _interval_columns("difference", gap, error, half_width)
         columns |= {
             "p_value": t_test(gap, error, gap_degrees),
-            "note": [join_notes(group_notes[group], group_notes[base]) for group, base in pairs],
+            "note": [join_notes(*group_notes[group], *group_notes[base]) for group, base in pairs],
         }
         return pd.DataFrame(columns)
 
@@ -462,19 +472,30 @@ def _clip_to_unit(values: FloatArray, half_width: FloatArray) -> tuple[FloatArra
     return low, high
 
 
-def _group_notes(cell: SegmentCell, is_hidden: BoolArray, has_no_interval: BoolArray) -> list[str]:
-    """Return the note on each group: its flag, remarks, and why it has no value or no interval."""
-    notes = []
-    for group, flag in enumerate(cell.flags):
-        if is_hidden[group] and flag:
-            flag = f"suppressed: {flag}"
-        texts = [flag, cell.notes[group]]
+def _collect_group_notes(
+    cell: SegmentCell, is_hidden: BoolArray, has_no_interval: BoolArray
+) -> list[tuple[Note, ...]]:
+    """Return the notes on each group: its flags, remarks, and why it has no value or no interval."""
+    group_notes = []
+    for group, flags in enumerate(cell.flags):
+        notes = list(flags)
+        if is_hidden[group] and flags:
+            notes = [create_suppression(flags)]
+        notes += cell.notes[group]
         if not cell.n_users[group]:
-            texts.append("undefined: no user has weight in the group")
+            notes.append(Note.of("no_weight"))
         elif has_no_interval[group] and not is_hidden[group]:
-            texts.append("no interval: the values of its users do not vary")
-        notes.append("; ".join(filter(None, texts)))
-    return notes
+            notes.append(Note.of("no_variation"))
+        group_notes.append(tuple(notes))
+    return group_notes
+
+
+def _word_notes(group_notes: Sequence[Sequence[Note]]) -> list[str]:
+    """Return the notes on each group as text."""
+    texts = []
+    for notes in group_notes:
+        texts.append(join_notes(*notes))
+    return texts
 
 
 def _insert_adjusted_p_values(frame: pd.DataFrame, correction: Correction, family: list[str]) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,17 +14,13 @@ from ipseval.reporting import Tables
 from ipseval.reporting.formatting import LEVEL, count_decimals, join_names
 from ipseval.reporting.tables import Cell, InterfaceText, Notes, Part, Table
 from ipseval.utils.checks import check_positive_int, format_count
+from ipseval.utils.notes import Note
 
 SIGNIFICANT = f"statistically significant (p < {LEVEL}, Holm)"
 NOT_SIGNIFICANT = f"statistically significant (p ≥ {LEVEL}, Holm)"  # after "no"
 
-# A note on one group that contains a number of that group; notes on all groups leave the number out.
-FEW_USERS = re.compile(r"^(suppressed: )?[\d.,]+ effective users, fewer than (\d+)")
 # Notes that the cells of the table show already, so that they need no names of groups.
-SHOWN_IN_CELLS = (
-    "undefined: no user has weight in the group",
-    "no interval: the values of its users do not vary",
-)
+SHOWN_IN_CELLS = ("no_weight", "no_variation")
 
 
 def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str] = ()) -> Tables:
@@ -48,10 +43,14 @@ def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str]
         if gaps is not None:
             statements += _describe_gaps(_select(gaps, metric, estimator), models)
         title = f"{metric}, {display_name(str(estimator))}"
+        suppressed = pd.DataFrame(
+            segments.cells[metric, estimator].suppressed, segments.models, list(segments.labels)
+        )
         table = _build_segment_table(
             grouping=segments.name,
             title=title,
             rows=rows,
+            suppressed=suppressed,
             whole_values=whole_values,
             statements=statements,
             digits=digits,
@@ -64,7 +63,7 @@ def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str]
     error = "± is one standard error"
     intervals = f"the {segments.confidence_level:.0%} intervals of `frame` hold for all groups at once"
     notes.append(InterfaceText(f"{error}; {intervals}.", shell=f"{error}."))
-    notes += _collect_notes(frame)
+    notes += _describe_group_notes(segments)
     if omitted_estimators:
         names = display_names(segments.estimators + list(omitted_estimators))
         omitted_names = " and ".join(names[label] for label in omitted_estimators)
@@ -97,17 +96,22 @@ def _build_segment_table(
     grouping: str,
     title: str,
     rows: pd.DataFrame,
+    suppressed: pd.DataFrame,
     whole_values: Mapping[str, float],
     statements: list[str],
     digits: int,
 ) -> Table:
-    """Return the table of one metric and estimator: a row per group, a column per recommender."""
+    """Return the table of one metric and estimator: a row per group, a column per recommender.
+
+    `suppressed` says which values are not shown, with the recommenders as rows and the groups as columns.
+    """
     places = count_decimals(rows["std_error"], digits)
     lines = []
     for label, group_rows in rows.groupby("group", sort=False):
         cell_by_model = {}
         for row in group_rows.to_dict("records"):
-            cell_by_model[row["model"]] = _build_estimate_cell(row, places)
+            is_suppressed = bool(suppressed.loc[row["model"], label])
+            cell_by_model[row["model"]] = _build_estimate_cell(row, places, is_suppressed=is_suppressed)
         first = group_rows.iloc[0]
         share = ""
         if not np.isnan(first["share"]):
@@ -131,13 +135,13 @@ def _total_cell(value: float, places: int) -> Cell:
     return Cell(text, at=(np.nan, value, np.nan))
 
 
-def _build_estimate_cell(row: Mapping[Any, Any], places: int) -> Cell:
+def _build_estimate_cell(row: Mapping[Any, Any], places: int, *, is_suppressed: bool) -> Cell:
     """Return the cell of an estimate in a group, with its error, or the reason why there is no estimate."""
     value = float(row["estimate"])
     error = float(row["std_error"])
     note = str(row["note"])
     if np.isnan(value):
-        return Cell("suppressed" if note.startswith("suppressed") else "undefined", hint=note)
+        return Cell("suppressed" if is_suppressed else "undefined", hint=note)
     low = row["ci_low"]
     high = row["ci_high"]
     spread = ""
@@ -220,23 +224,16 @@ def _describe_gaps(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
     return sentences
 
 
-def _drop_number(match: re.Match[str]) -> str:
-    return f"{match[1] or ''}fewer than {match[2]} effective users"
-
-
-def _collect_notes(frame: pd.DataFrame) -> list[str]:
+def _describe_group_notes(segments: Any) -> list[str]:
     """Return every note once, with the groups that it concerns; notes that cells show have no groups."""
-    groups_by_note: dict[str, list[str]] = {}
-    for group, note in zip(frame["group"], frame["note"], strict=True):
-        for text in filter(None, note.split("; ")):
-            groups = groups_by_note.setdefault(FEW_USERS.sub(_drop_number, text), [])
-            if group not in groups:
-                groups.append(group)
+    groups_by_note: dict[Note, dict[str, None]] = {}
+    for group, note in segments._iterate_notes():
+        groups_by_note.setdefault(note.generalize(), {})[group] = None
 
-    all_groups = list(dict.fromkeys(frame["group"]))
     sentences = []
-    for text, groups in groups_by_note.items():
-        if text in SHOWN_IN_CELLS or groups == all_groups:
+    for note, groups in groups_by_note.items():
+        text = str(note)
+        if note.code in SHOWN_IN_CELLS or len(groups) == len(segments.labels):
             sentences.append(f"{text[0].upper()}{text[1:]}.")
         else:
             sentences.append(f"{', '.join(groups)}: {text}.")

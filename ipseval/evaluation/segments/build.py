@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from ipseval.estimators import UserSums
+from ipseval.estimators import Estimate, UserSums
 from ipseval.estimators.user_sums import N_COLUMNS, Moments
 from ipseval.evaluation.segments._group_statistics import skewness_terms
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.evaluation.segments._segments import SegmentCell, Segments
 from ipseval.evaluation.segments.segment_sums import CellSums, SegmentSums
-from ipseval.inference.estimate_frame import format_error_flag, join_notes
-from ipseval.inference.weight_diagnostics import WeightSums, format_weight_flag
+from ipseval.inference.estimate_frame import find_error_flags
+from ipseval.inference.weight_diagnostics import WeightSums, find_weight_flags
 from ipseval.metrics import Metric
-from ipseval.utils.checks import format_count
+from ipseval.utils.notes import Note
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 MIN_RELIABLE_USERS = 30.0  # effective users below which a group is flagged
@@ -29,42 +29,21 @@ Key = tuple[str, str, str]  # (model, metric, estimator)
 
 def build_evaluation_segments(evaluation: Any, sums: SegmentSums) -> Segments:
     """Return the segments of an `Evaluation` from the sums of its groups."""
-    estimates = evaluation.estimates
+    estimates: Mapping[Key, Estimate] = evaluation.estimates
     models = list(dict.fromkeys(model for model, *_ in estimates))
-    whole_values = {}
-    for cell_key in sums.cells:
-        for model in models:
-            key = (model, *cell_key)
-            whole_values[key] = estimates[key].sums.value()
-    return build_segments(
-        sums,
-        models,
-        evaluation.definitions[0],
-        whole_values,
-        low_ess=evaluation.provenance.get("low_ess", "warn"),
-        confidence_level=evaluation.confidence_level,
-    )
-
-
-def build_segments(
-    sums: SegmentSums,
-    models: Sequence[str],
-    metrics: Sequence[Metric],
-    whole_values: Mapping[Key, float],
-    *,
-    low_ess: str,
-    confidence_level: float,
-) -> Segments:
-    """Return segments from the sums of groups and the estimates over all users."""
-    metric_by_label = {metric.label: metric for metric in metrics}
+    metric_by_label = {metric.label: metric for metric in evaluation.definitions[0]}
     cells = {}
-    for cell_key in sums.cells:
-        model_values = []
+    for metric_label, estimator_label in sums.cells:
+        whole = []
         for model in models:
-            model_values.append(whole_values[model, *cell_key])
-
-        whole = np.array(model_values)
-        cells[cell_key] = _build_cell(sums, cell_key, metric_by_label[cell_key[0]], whole, low_ess)
+            whole.append(estimates[model, metric_label, estimator_label])
+        cells[metric_label, estimator_label] = _build_cell(
+            sums,
+            (metric_label, estimator_label),
+            metric_by_label[metric_label],
+            whole,
+            evaluation.provenance.get("low_ess", "warn"),
+        )
     groups = sums.groups
     return Segments(
         name=groups.name,
@@ -74,16 +53,16 @@ def build_segments(
         models=tuple(models),
         cells=cells,
         note=groups.note,
-        confidence_level=confidence_level,
+        confidence_level=evaluation.confidence_level,
     )
 
 
 def _build_cell(
-    sums: SegmentSums, key: tuple[str, str], metric: Metric, whole: FloatArray, low_ess: str
+    sums: SegmentSums, key: tuple[str, str], metric: Metric, whole: Sequence[Estimate], low_ess: str
 ) -> SegmentCell:
-    """Return the cell of a metric and estimator; `whole` are the estimates over all users."""
+    """Return the cell of a metric and estimator; `whole` are the estimates over all users, one per model."""
     cell_sums = sums.cells[key]
-    n_models = whole.size
+    n_models = len(whole)
     n_groups = sums.n_positives.size
     order: IntArray | slice = slice(None)
     if sums.groups.axis == "user":
@@ -110,7 +89,10 @@ def _build_cell(
     )
     cell_notes = []
     for n in cell_sums.n_undefined:
-        cell_notes.append(_cell_note(cell_sums.note, int(n), sums.unit))
+        group_notes = cell_sums.notes
+        if n:
+            group_notes = (*group_notes, Note.of("undefined_users", n=int(n), unit=sums.unit))
+        cell_notes.append(group_notes)
 
     return SegmentCell(
         value=value,
@@ -121,11 +103,11 @@ def _build_cell(
         covariance=covariance,
         n_users=cell_sums.n_users,
         n_positives=sums.n_positives,
-        whole=whole,
+        whole=np.array([estimate.sums.value() for estimate in whole]),
         flags=flags,
         notes=tuple(cell_notes),
         suppressed=suppressed,
-        in_unit=metric.value_range == (0.0, 1.0),
+        in_unit=metric.value_range == (0.0, 1.0) and not whole[0].can_exceed_range,
     )
 
 
@@ -219,44 +201,33 @@ def _assess_reliability(
     n_positives: IntArray,
     metric: Metric,
     low_ess: str,
-) -> tuple[tuple[str, ...], BoolArray]:
-    """Return the flag of each group, and which values are suppressed, (n_models, n_groups)."""
+) -> tuple[tuple[tuple[Note, ...], ...], BoolArray]:
+    """Return the flags of each group, and which values are suppressed, (n_models, n_groups)."""
     n_groups = value.shape[1]
     suppressed = np.zeros(value.shape, dtype=bool)
-    flags = [""] * n_groups
     if low_ess == "ignore":
-        return tuple(flags), suppressed
+        return ((),) * n_groups, suppressed
+    flags = []
 
     error = np.sqrt(np.diag(covariance)).reshape(value.shape)
     for group in range(n_groups):
         n_effective = float(effective[:, group].min())
-        few_users = ""
+        group_flags: list[Note] = []
         if 0 < n_effective < MIN_RELIABLE_USERS:
-            few_users = f"{n_effective:.3g} effective users, fewer than {MIN_RELIABLE_USERS:g}"
+            group_flags.append(Note.of("few_effective_users", n=n_effective, limit=MIN_RELIABLE_USERS))
         weight_sums = None if weights is None else weights[group]
-        uneven_weights = ""
         if weight_sums:
-            uneven_weights = format_weight_flag(weight_sums, int(n_positives[group]))
-        error_flags = []
+            group_flags += find_weight_flags(weight_sums, int(n_positives[group]))
+        error_flags: list[Note] = []
         for model_error in error[:, group]:
-            error_flags.append(format_error_flag(metric, float(model_error)))
+            error_flags += find_error_flags(metric, float(model_error))
+        flags.append((*group_flags, *error_flags))
 
-        wide_error = join_notes(*error_flags)
-        flags[group] = join_notes(few_users, uneven_weights, wide_error)
-
-        is_hidden = bool(wide_error) or n_effective < MIN_VISIBLE_USERS
+        is_hidden = bool(error_flags) or n_effective < MIN_VISIBLE_USERS
         if low_ess == "nan" and flags[group]:
             is_hidden = True
         suppressed[:, group] = is_hidden and n_effective > 0
     return tuple(flags), suppressed
-
-
-def _cell_note(note: str, n_undefined: int, unit: str) -> str:
-    """Return the note of a cell, and how many users or queries of a group are excluded from it."""
-    if not n_undefined:
-        return note
-    excluded = f"{format_count(n_undefined, unit)} left out: the metric is undefined for them"
-    return "; ".join(filter(None, [note, excluded]))
 
 
 def segment_evaluation(evaluation: Any, groups: Groups) -> Segments:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
+from ipseval.data.interactions import TrainingCounts
 from ipseval.errors import InputError
 from ipseval.evaluation.segments._groups import (
     Axis,
     Grouping,
     Groups,
-    TrainingCounts,
     column_names,
     detect_axis,
     split_attributes,

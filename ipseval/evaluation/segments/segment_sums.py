@@ -16,15 +16,12 @@ from ipseval.inference.weight_diagnostics import WeightMoments, WeightSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 from ipseval.utils.ids import unique_keys
+from ipseval.utils.notes import Note
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 Cell = tuple[str, str]  # (metric, estimator)
 CHUNK = 8192  # users whose sums are held at once, one column per group and recommender
 N_POWERS = 12
-NO_FORM = "no form for the positives of one group"
-RESTRICTED = "over the positives of the group alone: groups do not add up"
-AS_KNOWN = "errors of groups take the fitted weights as known"
-ALL_USERS = "computed anew from the users of the group: groups do not add up"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ class CellSums:
     n_undefined: IntArray  # (n_groups,) users for whom the metric is undefined
     powers: FloatArray  # (n_members, 12) Σ N^a D^b, a + b = 2, 3, 4: skewness and tails of N − R·D
     additive: bool = True  # whether the groups add up to the estimate over all users
-    note: str = ""  # remark for the report
+    notes: tuple[Note, ...] = ()
     volume: float | None = None  # V̄ over all queries, where users have several; None: mean of the blocks
 
     def merge(self, other: CellSums) -> CellSums:
@@ -53,7 +50,7 @@ class CellSums:
             n_undefined=self.n_undefined + other.n_undefined,
             powers=self.powers + other.powers,
             additive=self.additive,
-            note=self.note,
+            notes=self.notes,
         )
 
 
@@ -150,7 +147,7 @@ def _sum_cell(
     else:
         cell = _sum_item_groups(groups, samples, metric, estimator)
     if any(user_sums.propensity_influence is not None for user_sums in sums):
-        cell = replace(cell, note="; ".join(filter(None, [cell.note, AS_KNOWN])))
+        cell = replace(cell, notes=(*cell.notes, Note.of("weights_taken_as_known")))
     return cell
 
 
@@ -214,7 +211,7 @@ def _sum_user_groups(
         n_undefined=np.array(n_undefined),
         powers=np.array(powers),
         additive=estimator.separable,
-        note="" if estimator.separable else ALL_USERS,
+        notes=() if estimator.separable else (Note.of("group_computed_anew"),),
         volume=_mean_query_volume(sums[0]),
     )
 
@@ -391,7 +388,7 @@ def _sum_restricted_items(
         n_undefined=n_undefined,
         powers=powers,
         additive=False,
-        note=NO_FORM if estimator is None else RESTRICTED,
+        notes=(Note.of("no_form_of_group" if estimator is None else "group_alone"),),
     )
 
 

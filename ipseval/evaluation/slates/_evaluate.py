@@ -11,8 +11,8 @@ import pandas as pd
 
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimator
+from ipseval.evaluation._evaluate import evaluate_ranks
 from ipseval.evaluation.evaluation import Evaluation
-from ipseval.evaluation.pipeline import evaluate_ranks
 from ipseval.evaluation.request import Options, resolve_propensity
 from ipseval.evaluation.slates._rank import expand_to_queries, rank_slates
 from ipseval.evaluation.slates._slates import Slates
@@ -22,8 +22,8 @@ from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_models, format_count, format_examples, warn_user
 from ipseval.utils.columns import extract_columns, frame_columns
-from ipseval.utils.counts import Count, drop_zero_counts
 from ipseval.utils.ids import find_positions
+from ipseval.utils.notes import Count, drop_zero_counts
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 

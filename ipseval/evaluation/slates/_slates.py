@@ -17,7 +17,7 @@ from ipseval.errors import InputError, PropensityError
 from ipseval.propensity import Propensity
 from ipseval.utils.checks import as_float_vector, check_type, format_count, format_examples
 from ipseval.utils.columns import extract_columns, frame_columns, to_numbers
-from ipseval.utils.counts import Count, counts_frame, drop_zero_counts
+from ipseval.utils.notes import Count, counts_frame, drop_zero_counts
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, as_readonly, copy_if_writable
 

@@ -14,8 +14,8 @@ from ipseval.policies.rewards._models import FactorReward, Reward, RewardModel, 
 from ipseval.propensity import ExaminationCurve
 from ipseval.propensity.impressions import PairCounts, check_same_universe
 from ipseval.utils.checks import as_generator, check_positive_int, check_type
-from ipseval.utils.counts import Count, drop_zero_counts
 from ipseval.utils.ids import is_member
+from ipseval.utils.notes import Count, drop_zero_counts
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, RngLike, freeze
 

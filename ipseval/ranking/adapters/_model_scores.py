@@ -295,12 +295,3 @@ def _align_rows(
 def describe_source(model: object) -> str:
     """Return library and class of a model, for messages."""
     return f"{type(model).__module__.split('.')[0]} {type(model).__name__}"
-
-
-def root_modules(model: object) -> list[str]:
-    """Return the top-level modules of the model's class and its bases, nearest first."""
-    module_names = []
-    for base in type(model).__mro__:
-        module_names.append(base.__module__.split(".")[0])
-
-    return list(dict.fromkeys(module_names))

@@ -14,7 +14,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._types import AnyFrame, AnyModel
 from ipseval.ranking.adapters import _libraries
-from ipseval.ranking.adapters._model_scores import ModelScores, Unknown, align, root_modules
+from ipseval.ranking.adapters._model_scores import ModelScores, Unknown, align
 from ipseval.utils.checks import check_choice, describe_type, format_examples, refuse_masked
 from ipseval.utils.public import public_function
 from ipseval.utils.registry import Registry
@@ -207,3 +207,12 @@ def _find_item_key(entry: dict[str, object]) -> str:
             f"entries of {NESTED!r} must have an item and a rating; got {format_examples(entry, 5)}."
         )
     return keys[0]
+
+
+def root_modules(model: object) -> list[str]:
+    """Return the top-level modules of the model's class and its bases, nearest first."""
+    module_names = []
+    for base in type(model).__mro__:
+        module_names.append(base.__module__.split(".")[0])
+
+    return list(dict.fromkeys(module_names))

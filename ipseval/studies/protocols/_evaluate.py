@@ -18,6 +18,7 @@ from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.inference.orders import RowOrders
 from ipseval.propensity import PowerLawPropensity
 from ipseval.studies.protocols._run import RankedProtocol
+from ipseval.utils.notes import Note, join_notes
 from ipseval.utils.types import FloatArray, IntArray
 
 FRAME_COLUMNS = (
@@ -67,7 +68,12 @@ class ProtocolResult:
     replicates: FloatArray  # (n_resamples, n_models) over users: the same under every setting of a log
     repeats: FloatArray  # (n_repeats, n_models) estimates of each repeat
     n_users: int  # that entered any of the estimates
-    note: str
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """The notes as text; "" without any."""
+        return join_notes(*self.notes)
 
     @cached_property
     def orders(self) -> RowOrders:
@@ -168,7 +174,7 @@ def evaluate_protocol(
             replicates=means + shifts[:, number],
             repeats=values.T,
             n_users=n_users,
-            note=_join_notes(column.estimates[0]),
+            notes=_collect_notes(column.estimates[0]),
         )
         results.append(result)
         rows.extend(_iterate_rows(result, models, column.estimates, repeats))
@@ -252,12 +258,12 @@ def _list_users(estimates: Iterable[Iterable[Estimate]]) -> IntArray:
     return np.unique(np.concatenate(users))
 
 
-def _join_notes(estimates: Iterable[Estimate]) -> str:
+def _collect_notes(estimates: Iterable[Estimate]) -> tuple[Note, ...]:
     """Return the notes of estimates, each once."""
-    notes: dict[str, None] = {}
+    notes: dict[Note, None] = {}
     for estimate in estimates:
         notes.update(dict.fromkeys(estimate.notes))
-    return "; ".join(notes)
+    return tuple(notes)
 
 
 def _compute_covariance(influence: FloatArray, n_users: int) -> FloatArray:
@@ -320,7 +326,7 @@ def _iterate_rows(
             "std_repeats": float(values.std(ddof=1)) if values.size > 1 else np.nan,
             "n_users": _list_users([model_estimates]).size,
             "n_positives": sum(estimate.n_positives for estimate in model_estimates),
-            "note": _join_notes(model_estimates),
+            "note": join_notes(*_collect_notes(model_estimates)),
         }
         yield tuple(row[column] for column in FRAME_COLUMNS)
 

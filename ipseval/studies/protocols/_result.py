@@ -43,7 +43,6 @@ NAMES = {
     "log": "logs",
 }
 FALLING = {"ipc": 0.0}  # measures that fall with agreement, with their values for equal rankings
-IDENTICAL = "snips is identical to aoa here"
 
 
 @public_class
@@ -483,9 +482,11 @@ def _build_matrix_section(study: ProtocolStudy, digits: int) -> list[Part]:
 def _list_study_notes(study: ProtocolStudy) -> tuple[str, ...]:
     """Return the notes of the study, with the limits of its conclusions."""
     notes = list(study.notes)
-    identical = study.frame[study.frame["note"].str.contains(IDENTICAL)]
-    if len(identical):
-        logs_by_split = identical.groupby("split", sort=False)["log"].unique()
+    logs_by_split: dict[str, dict[str, None]] = {}
+    for result in study.results:
+        if any(note.code == "identical_to_aoa" for note in result.notes):
+            logs_by_split.setdefault(result.setting.split, {})[result.setting.log] = None
+    if logs_by_split:
         split_texts = []
         for split, logs in logs_by_split.items():
             split_texts.append(f"{split} ({', '.join(logs)})")

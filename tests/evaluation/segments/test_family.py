@@ -121,7 +121,7 @@ def test_equal_recommenders_have_no_error_of_their_lead_however_small_variances_
     joint = 1e-14 * np.array([[1, 0, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1.0]])
     cell = SegmentCell(
         *(value, none, none, none, np.zeros((3, 2, 2)), joint, none[0], none[0], none[0]),
-        *(("", ""), ("", ""), none > 0, True),
+        *(((), ()), ((), ()), none > 0, True),
     )
     gap, covariance = cell.lead(0, 1)
     assert gap.tolist() == [0.25, 0.0]

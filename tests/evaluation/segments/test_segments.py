@@ -14,6 +14,7 @@ import ipseval
 from ipseval.errors import PositivityWarning
 from ipseval.estimators import ESTIMATORS, Parts
 from ipseval.reporting import Report
+from ipseval.utils.notes import join_notes
 from tests.conftest import examples
 from tests.inside.evaluation import _assess_reliability, resolve_groups
 from tests.worlds import random_world
@@ -355,7 +356,7 @@ def test_a_group_is_flagged_below_30_effective_users_and_suppressed_below_5_or_w
             low_ess=low_ess,
         )
         assert (is_hidden[0] == is_hidden[1]).all()
-        return flags, np.flatnonzero(is_hidden[0]).tolist()
+        return tuple(join_notes(*group) for group in flags), np.flatnonzero(is_hidden[0]).tolist()
 
     flags, is_hidden = trust("warn")
     few = [f"{n} effective users, fewer than 30" for n in ("1", "4.5", "5", "29.5")]

@@ -7,27 +7,21 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from ipseval.data.splits import Split
-from ipseval.errors import DataWarning, InputError, PropensityError
-from ipseval.estimators import Estimate, Estimator
-from ipseval.estimators.estimate import build_estimate
-from ipseval.estimators.sample import NO_PROPENSITY, NRelevantLike, SampleSize
-from ipseval.evaluation._split_arguments import resolve_split
+from ipseval.data.splits.split import SplitSummary, resolve_split
+from ipseval.errors import DataWarning
+from ipseval.estimators import Estimator
+from ipseval.estimators.sample import NRelevantLike
 from ipseval.evaluation.evaluation import Evaluation
-from ipseval.evaluation.reduction import Reduction
+from ipseval.evaluation.reduction import Reduction, build_evaluation
 from ipseval.evaluation.request import (
     DEFAULT_METRICS,
     Options,
     Request,
     check_candidates,
     resolve_propensity,
-    warn_about_few_positives,
-    warn_about_large_cutoffs,
-    warn_about_sampling,
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning
 from ipseval.evaluation.segments import TrainingCounts
-from ipseval.evaluation.split_summary import SplitSummary
-from ipseval.inference.estimate_frame import apply_flags, join_notes
 from ipseval.metrics import Metric
 from ipseval.metrics.gains import check_test_grades
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
@@ -35,17 +29,13 @@ from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.candidates import is_catalogue
 from ipseval.ranking.lists import resolve_lists
 from ipseval.ranking.model_checks import (
-    check_lists,
     check_ranks_of_split,
     check_same_positives,
-    count_short_lists,
-    describe_lists,
 )
 from ipseval.utils.checks import check_models, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval.utils.counts import RESULT, Count, drop_zero_counts
 from ipseval.utils.public import public_function
-from ipseval.utils.types import AnyArray, IntervalMethod, LowEss, Missing, RngLike, TieChoice
+from ipseval.utils.types import IntervalMethod, LowEss, Missing, RngLike, TieChoice
 
 
 @public_function
@@ -284,124 +274,3 @@ def _have_sums(models: object) -> bool:
         if not isinstance(model, RankedPositives) or model.candidate_sums is None:
             return False
     return True
-
-
-# The exclusion of positives is a warning where it affects at least this share, and this number, of them.
-MANY_EXCLUDED_SHARE = 0.1
-MANY_EXCLUDED = 10
-NO_POSITIVE = "there is no positive to evaluate."
-
-
-def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
-    """Build the evaluation from the reduction of all users, after the checks that need all of them."""
-    size = reduction.extent
-    check_lists(reduction.given_counts, request.missing_lists, size.n_left_out, size.unit_plural)
-    if not size.n_positives and size.n_without_propensity:
-        raise PropensityError(NO_PROPENSITY)
-    if not size.n_positives:
-        raise InputError(NO_POSITIVE)
-    warn_about_few_positives(size, request.estimators)
-    if reduction.samples:
-        first_sample = next(iter(reduction.samples.values()))
-        warn_about_sampling(first_sample.ranked, request.metrics)
-        warn_about_large_cutoffs(request.metrics, first_sample.ranked.item_ids.size)
-    _warn_about_excluded(size)
-    if user_ids is None:
-        user_ids = reduction.user_ids
-    diagnostics = reduction.weights.diagnostics(request.estimators, size, request.propensity)
-    product_flags = reduction.weights.product_flags(size.n_users)
-    flags = {}
-    for metric, estimator in reduction.sums:
-        cell = (metric, estimator)
-        flags[cell] = join_notes(diagnostics[estimator].flag, product_flags.get(cell, ""))
-    evaluation = Evaluation(
-        estimates=apply_flags(_build_estimates(reduction, request), flags, request.metrics, request.low_ess),
-        samples=reduction.samples,
-        weights=diagnostics,
-        user_ids=user_ids,
-        ranks=reduction.ranks,
-        confidence_level=request.confidence_level,
-        propensity=request.propensity,
-        provenance={
-            "ties": request.ties,
-            "missing_lists": request.missing_lists,
-            "low_ess": request.low_ess,
-            "candidates": reduction.candidates,
-        },
-        definitions=(request.metrics, request.estimators),
-        _size=size,
-        _counts=_collect_counts(reduction, request.depth),
-    )
-    return evaluation.with_intervals(request.interval, rng=request.rng)
-
-
-def _warn_about_excluded(size: SampleSize) -> None:
-    """Warn where more than a tenth of the positives, and ten of them, have no propensity."""
-    n_excluded = size.n_without_propensity
-    n_all = size.n_positives + n_excluded
-    if n_excluded >= MANY_EXCLUDED and n_excluded > MANY_EXCLUDED_SHARE * n_all:
-        warn_user(
-            f"{n_excluded:,} of {n_all:,} test positives ({n_excluded / n_all:.0%}) have no propensity and "
-            "are excluded from every estimator, so the estimates describe only the remaining ones.",
-            DataWarning,
-            advice="Pass {unseen=smooth} to the propensity model to include items that training lacks",
-            shell_advice="Pass {unseen=smooth} to include items that training lacks",
-        )
-
-
-def _select_counts(reduction: Reduction, subject: str) -> list[Count]:
-    """Return the counts of exclusions of one recommender, or of the whole result."""
-    return [count for count in reduction.counted if count.subject == subject]
-
-
-def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
-    """Return the counts of each recommender, then the counts of all together."""
-    size = reduction.extent
-    counts: list[Count] = []
-    for model in reduction.models:
-        counts += _select_counts(reduction, model)
-        lists = count_short_lists(reduction.given_counts[model], depth, size.unit_plural)
-        counts += [count.with_subject(model) for count in lists]
-    counts += _select_counts(reduction, RESULT)
-    n_all_users = size.n_population + size.n_left_out
-    n_all_positives = size.n_positives + size.n_without_propensity
-    exclusions = drop_zero_counts(
-        Count("users without a list of some model, left out", size.n_left_out, n_all_users),
-        Count("positives without a propensity, left out", size.n_without_propensity, n_all_positives),
-    )
-    inclusions = [
-        Count("positives that entered", size.n_positives),
-        Count(f"{size.unit_plural} that entered", size.n_users),
-        *drop_zero_counts(Count("users whose queries entered", size.n_clusters)),
-    ]
-    counts += [count.with_subject(RESULT) for count in (*exclusions, *inclusions)]
-    return tuple(counts)
-
-
-def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, str], Estimate]:
-    """Return (model, metric, estimator) -> estimate, model by model."""
-    size = reduction.extent
-    sums_by_cell = {}
-    for cell in reduction.sums:
-        sums_by_cell[cell] = reduction.members(cell)
-
-    estimates = {}
-    for index, model in enumerate(reduction.models):
-        for metric in request.metrics:
-            notes = describe_lists(
-                reduction.list_counts[model],
-                metric.cutoff,
-                n_left_out=size.n_left_out,
-                units=size.unit_plural,
-            )
-            for estimator in request.estimators:
-                estimates[model, metric.label, estimator.label] = build_estimate(
-                    sums_by_cell[metric.label, estimator.label][index],
-                    metric,
-                    estimator,
-                    size,
-                    is_probability=request.is_probability,
-                    n_relevant=request.n_relevant_kind,
-                    of_lists=notes,
-                )
-    return estimates

@@ -1,31 +1,30 @@
-"""The interval of every estimate by each method, and the bootstrap that refits the propensity."""
+"""The bootstrap interval of every estimate by each method, and the bootstrap that refits the propensity."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from scipy.special import expit, logit
 
 from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.estimators.estimate import compute_independent_sums, estimate
-from ipseval.estimators.labels import can_exceed_range
 from ipseval.estimators.user_sums import ROUNDING_SHARE
 from ipseval.inference._linear_groups import ContributionStacks, group_estimates, list_keys
 from ipseval.inference.intervals import (
+    UNDEFINED,
     Bootstrap,
+    Interval,
     Key,
     blocks,
     bootstrap,
-    compute_normal_interval,
     draw_counts,
 )
 from ipseval.metrics import Metric
 from ipseval.propensity import FitError, Propensity
-from ipseval.utils.checks import as_generator, check_callable, check_positive_int, check_type, format_count
+from ipseval.utils.checks import as_generator, check_callable, check_positive_int, check_type
+from ipseval.utils.notes import Note
 from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, RngLike, as_readonly
 
 # Fits the propensity to a log in which user u occurs counts[u] times, (n_users,).
@@ -163,55 +162,6 @@ def compute_propensity_influences(
     return influences
 
 
-def constrain_to_unit_interval(value: float, low: float, high: float) -> tuple[float, float]:
-    """Return the interval of a value in [0, 1] with ends in [0, 1].
-
-    Where value ∓ h leaves [0, 1], the ends are logit⁻¹(logit(value) ∓ h/(value (1 − value))).
-    """
-    if not 0 < value < 1 or (low >= 0 and high <= 1):
-        return low, high
-    half_width = (high - low) / 2 / (value * (1 - value))
-    return float(expit(logit(value) - half_width)), float(expit(logit(value) + half_width))
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Standard error and confidence interval of an estimate, with a note on how they were computed."""
-
-    std_error: float
-    low: float
-    high: float
-    note: str = ""
-
-
-UNDEFINED = Interval(float("nan"), float("nan"), float("nan"))
-
-
-def compute_normal_intervals(
-    estimates: Mapping[Key, Estimate], *, confidence_level: float, metrics: Sequence[Metric] = ()
-) -> dict[Key, Interval]:
-    """Return value ∓ z SE of every estimate, with SE from the influence of each user.
-
-    Where that leaves the [0, 1] of a metric, the interval is computed on the logit scale. It is not for
-    estimators whose values may themselves leave that range (ips and dr).
-    """
-    intervals = {}
-    unit_metrics = set()
-    for metric in metrics:
-        if metric.value_range == (0.0, 1.0):
-            unit_metrics.add(metric.label)
-
-    for key, result in estimates.items():
-        _, metric_label, estimator_label = key
-        low, high = compute_normal_interval(
-            result.value, result.standard_error, confidence_level=confidence_level
-        )
-        if metric_label in unit_metrics and not can_exceed_range(estimator_label):
-            low, high = constrain_to_unit_interval(result.value, low, high)
-        intervals[key] = Interval(result.standard_error, low, high)
-    return intervals
-
-
 def compute_bootstrap_intervals(
     estimates: Mapping[Key, Estimate],
     *,
@@ -264,7 +214,7 @@ def compute_refit_intervals(
                 replicates.standard_error(key),
                 method=method,
                 confidence_level=confidence_level,
-                note="propensity refitted",
+                notes=(Note.of("propensity_refitted"),),
             )
     return intervals
 
@@ -276,20 +226,21 @@ def _build_interval(
     *,
     method: IntervalMethod,
     confidence_level: float,
-    note: str = "",
+    notes: tuple[Note, ...] = (),
 ) -> Interval:
     """Return the bootstrap interval of one estimate, with notes on undefined or too few resamples."""
     low, high = replicates.interval(key, confidence_level=confidence_level, method=method)
-    notes = [note] if note else []
+    interval_notes = list(notes)
     n_resamples = replicates.replicates.shape[0]
     n_undefined = replicates.n_undefined(key)
     if n_undefined:
-        notes.append(f"undefined in {n_undefined:,} of {n_resamples:,} resamples, left out")
+        interval_notes.append(Note.of("undefined_resamples", n=n_undefined, n_all=n_resamples))
     # With fewer resamples the ends of the interval lie beyond the lowest and the highest replicate.
     n_needed = math.ceil(2 / (1 - confidence_level) - 1e-9) - 1
     if n_resamples < n_needed:
-        requirement = f"a {confidence_level * 100:.4g}% interval, which needs at least {n_needed:,}"
-        notes.append(f"{format_count(n_resamples, 'resample')}: too few for {requirement}")
+        interval_notes.append(
+            Note.of("few_resamples", n=n_resamples, n_needed=n_needed, level=confidence_level)
+        )
     if np.isnan(low):
-        notes.append(f"no {method} interval: resamples lie on one side of the estimate")
-    return Interval(error, low, high, "; ".join(notes))
+        interval_notes.append(Note.of("one_sided_resamples", method=method))
+    return Interval(error, low, high, tuple(interval_notes))
