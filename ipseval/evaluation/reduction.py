@@ -341,7 +341,7 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     for model in reduction.models:
         counts += _select_counts(reduction, model)
         lists = count_short_lists(reduction.given_counts[model], depth, size.unit_plural)
-        counts += [count.about(model) for count in lists]
+        counts += [count.with_subject(model) for count in lists]
     counts += _select_counts(reduction, RESULT)
     n_all_users = size.n_population + size.n_left_out
     n_all_positives = size.n_positives + size.n_without_propensity
@@ -354,7 +354,7 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
         Count(f"{size.unit_plural} that entered", size.n_users),
         *drop_zero_counts(Count("users whose queries entered", size.n_clusters)),
     ]
-    counts += [count.about(RESULT) for count in (*exclusions, *inclusions)]
+    counts += [count.with_subject(RESULT) for count in (*exclusions, *inclusions)]
     return tuple(counts)
 
 

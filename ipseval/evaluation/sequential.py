@@ -12,8 +12,8 @@ import pandas as pd
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
-from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation._evaluate import evaluate_ranks
+from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.request import resolve_propensity
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, PropensityModel

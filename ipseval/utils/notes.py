@@ -161,9 +161,7 @@ WORDINGS = {
         "note",
         lambda n: f"{format_count(n, 'positive')} without a propensity left out of all averages, aoa too",
     ),
-    "ratio_of_sums": Wording(
-        "note", _fixed("a ratio of sums over users, and not a mean of values of users")
-    ),
+    "ratio_of_sums": Wording("note", _fixed("a ratio of sums over users, and not a mean of values of users")),
     "undefined": Wording("note", _fixed("undefined, as no user has a defined value")),
     "one_user": Wording("note", _fixed("one user: no standard error")),
     # Lists

@@ -106,7 +106,7 @@ class ValidationAccumulator:
             random=random,
             has_exposure=is_exposed,
             ties=self.ties,
-            exposure=shown if shown.weight is not None else None,
+            exposure=exposure if exposure.weight is not None else None,
         )
         pooled = comparisons["pooled"]
         self.baselines = {}

@@ -174,7 +174,7 @@ def weighted_mean(exposure, contributions):
 def test_the_row_of_the_random_sample_is_the_ratio_of_weighted_totals(world, split, models):
     exposure = answer(plan(split, models, n_users=60), world)
     result = ipseval.correct(models, split, random_exposure=exposure, metrics=["atop", "recall@5"], rng=0)
-    shown = exposure.without(split.train).select(exposure.without(split.train).positive)
+    shown = exposure.exclude(split.train).select(exposure.exclude(split.train).positive)
     ranks = ipseval.rank_positives(
         models["popular"],
         ipseval.Split(
@@ -204,7 +204,7 @@ def test_validate_compares_with_the_ratio_of_weighted_totals_and_its_error(world
         propensities={"0": ipseval.PowerLawPropensity(gamma=0)},
         **POOLED,
     )
-    shown = exposure.without(split.train).select(exposure.without(split.train).positive)
+    shown = exposure.exclude(split.train).select(exposure.exclude(split.train).positive)
     shown = shown.select(np.argsort(shown.pair_key))
     pairs = ipseval.Interactions(shown.user, shown.item, split.user_ids, split.item_ids)
     ranks = ipseval.rank_positives(models["popular"], ipseval.Split(split.train, pairs))

@@ -45,7 +45,14 @@ LEFT_OUT = {
     "register",  # what it is given stays in the process: tests/contracts/test_own_members.py
     "read_ids",  # it takes nothing but any number of sources: tests/data/reading/test_sources.py
     # What the library calls with its own values: no user has any of them.
-    *("Decomposition.of", "FitError.from_influence", "FittedRewards.from_models", "Leakage.of", "Moments.of", "Note.of"),
+    *(
+        "Decomposition.of",
+        "FitError.from_influence",
+        "FittedRewards.from_models",
+        "Leakage.of",
+        "Moments.of",
+        "Note.of",
+    ),
     *("Moments.of_columns", "RankedPositives.from_validated", "TrainingCounts.of", "UserSums.of"),
 }
 OBJECTS = (  # methods

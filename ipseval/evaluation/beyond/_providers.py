@@ -14,7 +14,7 @@ from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.beyond._result import LISTS, Key, select_lists
 from ipseval.evaluation.evaluation import Evaluation
-from ipseval.inference.interval_methods import compute_normal_intervals
+from ipseval.inference.intervals import compute_normal_intervals
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.utils.checks import check_models, check_positive_int
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
