@@ -20,6 +20,7 @@ from ipseval.estimators import Estimator
 from ipseval.estimators.labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import (
+    CountedPropensity,
     DensityRatioPropensity,
     DirectPropensity,
     PowerLawPropensity,
@@ -309,12 +310,13 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
 
     γ on a grid, with n* + 1 in place of n* so that every positive keeps a weight; γ calibrated on random
     exposure, on training counts and against the held-out positives; γ from the recommenders' lists; the
-    propensities published with the data; direct and piecewise item propensities; the density ratio.
+    propensities published with the data, or counted on it; direct and piecewise item propensities; the
+    density ratio.
 
     Parameters
     ----------
     study : RandomExposureStudy
-        Study, whose published propensities are included.
+        Study, whose published or counted propensities are included.
 
     Returns
     -------
@@ -333,10 +335,20 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     rules["gamma from lists"] = fit_gamma_from_lists
     if study.propensity is not None:
         rules["published"] = study.propensity
+    if study.counted_propensity is not None:
+        rules["counted"] = partial(_fit_counted, study.counted_propensity)
     rules["direct"] = _fit_direct
     rules["piecewise"] = _fit_piecewise
     rules["density ratio"] = DensityRatioPropensity(rng=0)
     return rules
+
+
+def _fit_counted(model: CountedPropensity, calibration: Calibration) -> Propensity:
+    """Return the counted propensities, up to the held-out share of the log.
+
+    The pairs of the reference are never in the log, so P needs no change for pairs that training took out.
+    """
+    return replace(model.fit(calibration.train), is_probability=False)
 
 
 def _fit_direct(calibration: Calibration) -> Propensity:
