@@ -11,6 +11,7 @@ import pandas as pd
 from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._names import CORRECTED, PPI, RANDOM_SAMPLE
 from ipseval.correction._order import (
+    WINNER_LEAD,
     WINNER_PROBABILITY,
     MetricOrder,
     choose_recommender,
@@ -203,11 +204,17 @@ def _explain_missing_winner(order: MetricOrder, has_sample: bool) -> list[str]:
     if not order.is_explained:
         advice = "; compare the random sample instead" if has_sample else ""
         return [f"The density ratio of the log does not explain exposure, so no winner is named{advice}."]
-    if not order.is_informed:
-        return ["Exposure was not measured, so no winner is named."]
+    if order.sample_lead is None:
+        reason = "No items were shown at random" if order.is_informed else "Exposure was not measured"
+        return [f"{reason}, so no winner is named."]
+    choice = choose_recommender(order)
+    if least_probability_better(order, choice) >= WINNER_PROBABILITY:
+        return [
+            f"The random sample itself does not have {choice} ahead of every other recommender by "
+            f"{WINNER_LEAD:g} standard errors, so no winner is named."
+        ]
     if len(order.models) == 2:
         return [f"A winner must reach {WINNER_PROBABILITY:g}."]
-    choice = choose_recommender(order)
     least_probability = format_probability(least_probability_better(order, choice), is_informed=True)
     return [
         f"The smallest P({choice} better) is {least_probability}, and a winner must reach "

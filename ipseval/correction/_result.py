@@ -17,7 +17,7 @@ from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._names import CORRECTED, ESTIMAND, PPI, RANDOM_SAMPLE
 from ipseval.correction._order import MetricOrder, choose_recommender, find_leader, rank_by_aoa
 from ipseval.correction._path import CorrectionPath
-from ipseval.correction._posterior import Posterior, RandomSample, compute_posterior
+from ipseval.correction._posterior import SMALLEST_VARIANCE, Posterior, RandomSample, compute_posterior
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, CorrectionPrior
 from ipseval.correction._reference_values import CHECK_COLUMNS, ReferenceValues
 from ipseval.correction._report import NOTED_TRUNCATION, CorrectionReport, correction_tables
@@ -32,6 +32,7 @@ from ipseval.reporting import Tables
 from ipseval.reporting.formatting import write_or_return
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import check_positive_int
+from ipseval.utils.ids import unique_keys
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 
@@ -215,9 +216,33 @@ class Correction(Result):
                     p_better=p_better[np.ix_(ranked, ranked)],
                     is_informed=self.sample is not None or INTERACTIONS in self.path.bases,
                     is_explained=self.explained,
+                    n_exposed=self._n_exposed_users,
+                    sample_lead=self._compute_sample_lead(cells, ranked),
                 )
             )
         return tuple(orders)
+
+    @property
+    def _n_exposed_users(self) -> int:
+        """Number of users with random exposure; of those with a positive where only positives were passed."""
+        if self.sample is None:
+            return 0
+        if self.random_exposure is None:
+            return self.sample.n_users
+        return int(unique_keys(self.random_exposure.user).size)
+
+    def _compute_sample_lead(self, cells: slice, ranked: list[int]) -> FloatArray | None:
+        """Return differences in the random sample in standard errors, row minus column; None without one."""
+        if self.sample is None:
+            return None
+        value = self.sample.value[cells][ranked]
+        covariance = self.sample.sample_covariance + self.path.half_hit(self.sample.size)
+        covariance = covariance[cells, cells][np.ix_(ranked, ranked)]
+        variance = np.diagonal(covariance)
+        gap_variance = np.maximum(variance[:, None] + variance - 2 * covariance, 0)
+        gap = value[:, None] - value
+        has_error = gap_variance > SMALLEST_VARIANCE
+        return np.divide(gap, np.sqrt(gap_variance), out=np.zeros(gap.shape), where=has_error)
 
     @property
     def order(self) -> pd.DataFrame:
@@ -253,8 +278,9 @@ class Correction(Result):
     def leader(self) -> str | None:
         """The winner by the first metric; None without a winner.
 
-        There is a winner if random exposure or interactions were passed, the density ratio of the log
-        explains exposure, and a recommender is better than every other with a probability of 0.95 or more.
+        There is a winner if random exposure was passed, the density ratio of the log explains exposure, a
+        recommender is better than every other with a probability of 0.95 or more, and the random sample
+        itself has it ahead of every other by at least half a standard error of their difference.
         """
         return find_leader(self._metric_orders[0])
 
@@ -262,7 +288,8 @@ class Correction(Result):
     def choice(self) -> str:
         """The best choice given the present data, by the first metric.
 
-        It ranks first by AOA, unless another recommender is better with a probability of 0.8 or more.
+        It ranks first by AOA, unless another recommender is better with a probability above a threshold. The
+        threshold is 0.8 with nobody exposed, and falls to 0.5 with 100 exposed users or more.
         """
         return choose_recommender(self._metric_orders[0])
 

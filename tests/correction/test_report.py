@@ -59,10 +59,26 @@ def make_report(*orders: MetricOrder, n_random: int = 0) -> CorrectionReport:
 
 VERDICTS = {
     "the log alone": (
-        make_order(is_informed=False),
+        make_order(is_informed=False, sample_lead=None),
         [
             "No clear winner. a ranks first by AOA. P(a better than b) = 0.6 (calibrated on simulated logs). "
             "Exposure was not measured, so no winner is named.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "interactions without random exposure": (
+        make_order(p_better={"ab": 0.99, "ac": 0.99}, sample_lead=None),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. No items were shown at random, "
+            "so no winner is named.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "a winner that the random sample does not support": (
+        make_order(p_better={"ab": 0.99, "ac": 0.99}, sample_lead=np.zeros((3, 3))),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. The random sample itself does "
+            "not have a ahead of every other recommender by 0.5 standard errors, so no winner is named.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
     ),

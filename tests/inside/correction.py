@@ -9,10 +9,12 @@ from ipseval.correction._odds import fit_odds, logistic
 from ipseval.correction._order import (
     MetricOrder,
     choose_recommender,
+    compute_challenger_threshold,
     find_challenger,
     find_leader,
     find_tied_first,
     least_probability_better,
+    least_sample_lead,
     rank_by_aoa,
 )
 from ipseval.correction._path import _intraclass_correlation, _typical_hit, regress_on_aoa
