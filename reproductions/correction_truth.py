@@ -151,7 +151,10 @@ def scores(found: Any, truth: np.ndarray, error: np.ndarray) -> Iterator[dict[st
         right, noise = np.round(truth[cells], DIGITS), 1.96 * error[cells]
         part = found.frame[found.frame["metric"] == one.label]
         for name, rows in part.groupby("estimator", sort=False):
-            own = np.round(rows["estimate"].to_numpy(), DIGITS)
+            estimate = rows["estimate"].to_numpy()
+            if name == CORRECTED:  # the frame has no estimates from the log alone
+                estimate = found.posterior.total_mean[cells]
+            own = np.round(estimate, DIGITS)
             half = (rows["ci_high"] - rows["ci_low"]).to_numpy() / 2
             middle = (rows["ci_high"] + rows["ci_low"]).to_numpy() / 2
             row = {

@@ -32,6 +32,8 @@ HEADERS = {
     PPI: "PPI",
     CORRECTED: "bias-corrected",
 }
+# Header of bias-corrected intervals without estimates.
+RANGE_HEADER = "plausible range"
 # Estimators whose intervals are omitted from text where a table would be too wide.
 SHORTENED = (AOA_POOLED, PPI)
 
@@ -96,6 +98,23 @@ class CorrectionReport:
                 labels.append(label)
 
         return labels
+
+
+    @property
+    def has_point_estimate(self) -> bool:
+        """Whether the bias-corrected estimates have values."""
+        rows = self.frame[self.frame["estimator"] == CORRECTED]
+        return bool(rows["estimate"].notna().any())
+
+    @property
+    def headers(self) -> list[str]:
+        """Headers of the columns of estimators."""
+        headers = []
+        for label in self.estimators:
+            is_range = label == CORRECTED and not self.has_point_estimate
+            headers.append(RANGE_HEADER if is_range else HEADERS[label])
+
+        return headers
 
 
 def correction_tables(report: CorrectionReport, *, digits: int, page: bool = False) -> Tables:
@@ -295,11 +314,17 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
     if report.has_sample:
         names = "The random sample and PPI are" if PPI in report.estimators else "The random sample is"
         lines.append(f"{names} consistent if users and items were drawn uniformly at random.")
-    lines.append(
-        "The bias-corrected estimate is a posterior mean that depends on the prior of the correction "
-        f"strength; the posterior of the strength is {report.alpha.interval}."
-    )
-    if not report.has_sample:
+    if not report.has_point_estimate:
+        lines.append(
+            "The log alone does not identify the level: the plausible range depends on the prior of the "
+            f"correction strength, {report.alpha.interval}."
+        )
+    else:
+        lines.append(
+            "The bias-corrected estimate is a posterior mean that depends on the prior of the correction "
+            f"strength; the posterior of the strength is {report.alpha.interval}."
+        )
+    if report.has_point_estimate and not report.has_sample:
         basis = "the prior" if report.reference_values.empty else "the reference values and the prior"
         lines.append(f"No pairs were shown at random, so the level of the estimate depends on {basis}.")
     if not report.orders[0].is_explained:
@@ -374,7 +399,7 @@ def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> 
             _estimate_cells(rows[rows["estimator"] == label].set_index("model"), order, label, places)
         )
 
-    header = ["recommender", *(HEADERS[label] for label in report.estimators)]
+    header = ["recommender", *report.headers]
     if len(order.models) > 1:
         columns.append(_probability_cells(order))
         header.append("P(better than next)")
@@ -403,6 +428,9 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
             low = float(order.ci_low[row])
             high = float(order.ci_high[row])
         interval = f"[{format_fixed(low, places)}, {format_fixed(high, places)}]"
+        if math.isnan(value):
+            cells.append(Cell(interval, at=(low, value, high)))
+            continue
         cells.append(
             Cell(
                 format_fixed(value, places),

@@ -106,11 +106,22 @@ class Correction(Result):
         return self.path.models
 
     @property
+    def has_point_estimate(self) -> bool:
+        """Whether the bias-corrected estimates have values, in addition to intervals.
+
+        They have with random exposure, interactions or reference values. The positives of the log alone do
+        not identify the level: the posterior mean is then no more accurate than half of AOA above chance.
+        """
+        is_measured = self.sample is not None or self.observations is not None
+        return is_measured or INTERACTIONS in self.path.bases
+
+    @property
     def frame(self) -> pd.DataFrame:
         """One row per model, metric and estimator, with the columns of `Evaluation.frame`; a new copy.
 
         Estimators are `aoa-pooled` and `corrected`, with random exposure also `random-sample` and `ppi`. All
-        estimate the mean over relevant interactions.
+        estimate the mean over relevant interactions. From the positives of the log alone, the estimate and
+        the standard error of `corrected` are NaN, and its interval is what the log can say.
         """
         return self._frame.copy()
 
@@ -153,7 +164,9 @@ class Correction(Result):
     def _notes(self) -> list[str]:
         """Return notes on the assumptions and the reliability of the bias-corrected estimates."""
         notes = []
-        if self.sample is None and self.observations is None:
+        if not self.has_point_estimate:
+            notes.append("no random exposure: an interval without an estimate, which depends on the prior")
+        elif self.sample is None and self.observations is None:
             notes.append("no random exposure: the level depends on the prior")
         elif self.sample is None:
             notes.append("no random exposure: the level depends on the reference values and the prior")
@@ -186,6 +199,9 @@ class Correction(Result):
             low, high = self._interval(np.eye(value.size))
         else:
             low, high = compute_normal_interval(value, error, confidence_level=self.confidence_level)
+        if estimator == CORRECTED and not self.has_point_estimate:
+            value = np.full(value.size, np.nan)
+            error = value
         max_weight_share = float("nan")
         flag = ""
         rows: list[tuple[object, ...]] = []
@@ -199,6 +215,9 @@ class Correction(Result):
         """The ranking of the recommenders by each metric, with the probabilities of the posterior."""
         n_models = len(self.models)
         low, high = self._interval(np.eye(self.path.metric_of.size))
+        corrected = self.posterior.total_mean
+        if not self.has_point_estimate:
+            corrected = np.full(corrected.size, np.nan)
         orders = []
         for number, metric in enumerate(self.path.metrics):
             cells = slice(number * n_models, (number + 1) * n_models)
@@ -209,7 +228,7 @@ class Correction(Result):
                     metric=metric.label,
                     models=tuple(self.models[position] for position in ranked),
                     aoa_pooled=self.path.value[0, cells][ranked],
-                    corrected=self.posterior.total_mean[cells][ranked],
+                    corrected=corrected[cells][ranked],
                     ci_low=np.clip(low[cells], 0, 1)[ranked],
                     ci_high=np.clip(high[cells], 0, 1)[ranked],
                     expected_regret=self.posterior.expected_regret(cells)[ranked],
@@ -251,8 +270,8 @@ class Correction(Result):
         Returns
         -------
         DataFrame
-            metric, recommender, aoa_pooled; corrected with ci_low and ci_high, limited to [0, 1], the range
-            of these metrics; p_better_than_next: the probability to be better than the recommender of the
+            metric, recommender, aoa_pooled; corrected, NaN from the positives of the log alone, with ci_low
+            and ci_high, limited to [0, 1], the range of these metrics; p_better_than_next: the probability to be better than the recommender of the
             next row, NaN in the last row; expected_regret: E[max θ] − E[θ], the average loss of choosing
             this recommender instead of the best recommender.
         """
