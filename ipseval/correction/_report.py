@@ -99,7 +99,6 @@ class CorrectionReport:
 
         return labels
 
-
     @property
     def has_point_estimate(self) -> bool:
         """Whether the bias-corrected estimates have values."""
