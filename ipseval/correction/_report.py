@@ -315,8 +315,8 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
         lines.append(f"{names} consistent if users and items were drawn uniformly at random.")
     if not report.has_point_estimate:
         lines.append(
-            "The log alone does not identify the level: the plausible range depends on the prior of the "
-            f"correction strength, {report.alpha.interval}."
+            "No pairs were shown at random, and the log alone does not identify the level: the plausible "
+            f"range depends on the prior of the correction strength, {report.alpha.interval}."
         )
     else:
         lines.append(

@@ -143,8 +143,10 @@ def test_reference_values_move_the_estimates_and_narrow_the_plan():
     correction = ipseval.correct(models, split, **options, rng=0)
     log_correction = ipseval.correct(models, split, rng=0)
     # Both values are of one experiment, so that neither is expected from the other.
-    log_rows = log_correction.frame[log_correction.frame["estimator"] == "corrected"].set_index("model")
-    log_estimates = log_rows.loc["popular", "estimate"].tolist()
+    of_popular = [model == "popular" for model, _ in log_correction.path.cells]
+    log_estimates = log_correction.posterior.total_mean[of_popular].tolist()
+    assert correction.has_point_estimate
+    assert not log_correction.has_point_estimate
     assert correction.reference_values["expected"].tolist() == pytest.approx(log_estimates)
     assert correction.leader is None  # reference values are about levels, not about the order
     plan, log_plan = (
