@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from ipseval.correction import PPI
-from ipseval.correction.prediction_powered import list_pairs_to_predict
+from ipseval.correction.prediction_powered import (
+    list_pairs_to_predict,
+    measure_training_overlap,
+    warn_about_overlap,
+)
 from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.data.splits import Split, split_random
@@ -205,7 +209,7 @@ def validate(
         scorers = _build_scorers(models, current_split, trained=split is not None)
         pairs = positive_pair_keys(exposure)
         candidates = None
-        if PPI in requested_estimators:
+        if PPI in requested_estimators and not _overlaps_with_training(study, current_split):
             candidates = list_pairs_to_predict(exposure, current_split)
             pairs = union_keys(exposure.pair_key, candidates)
         ranks = rank_with_pairs(scorers, current_split, pairs, compute)
@@ -219,6 +223,15 @@ def validate(
             candidates=candidates,
         )
     return accumulator.result(study, len(positives.random))
+
+
+def _overlaps_with_training(study: RandomExposureStudy, split: Split) -> bool:
+    """Return whether PPI is biased, because more exposed pairs are in training than chance explains; warn."""
+    shown = RandomExposure.from_ratings(study.random, threshold=study.threshold)
+    overlap = measure_training_overlap(shown, split)
+    if overlap.is_excessive:
+        warn_about_overlap(overlap)
+    return overlap.is_excessive
 
 
 def _build_scorers(models: Mapping[str, Any], split: Split, *, trained: bool) -> dict[str, object]:

@@ -22,4 +22,9 @@ from ipseval.correction._posterior import Posterior, RandomSample, compute_poste
 from ipseval.correction._prior import ALPHAS, SCALES
 from ipseval.correction._reference_values import ReferenceValue, ReferenceValues, parse_reference_values
 from ipseval.correction._report import CorrectionReport, correction_tables, verdict_sentences
-from ipseval.correction.prediction_powered import compute_ratio, compute_totals, list_pairs_to_predict
+from ipseval.correction.prediction_powered import (
+    compute_ratio,
+    compute_totals,
+    list_pairs_to_predict,
+    measure_training_overlap,
+)
