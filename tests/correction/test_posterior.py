@@ -361,3 +361,21 @@ def test_expected_regret_limits_values_to_0_and_1():
     assert equal_posterior.expected_regret(slice(0, 2)) == pytest.approx(
         np.mean(below * (1 - below)), abs=0.004
     )
+
+
+def test_a_weighted_sample_counts_its_effective_number_of_users_only():
+    # 40 users whose weights are worth a quarter of their positives count as 10: the factor of the variance of a
+    # t distribution is 9/7, and that of 40 users 39/37. So many positives leave the path no share of the variance.
+    path = tiny_path()
+    covariance = np.array([[1.5e-3, 5e-4], [5e-4, 1.5e-3]])
+    options = {
+        "value": np.array([0.3, 0.35]),
+        "sample_covariance": covariance,
+        "n_users": 40,
+        "user_size": 1.0,
+    }
+    mass = np.full(ALPHAS.size, 1 / ALPHAS.size)
+    weighted = RandomSample(**options, n_positives=4 * 10**9, ess=1e9)
+    assert weighted.covariance(path, mass) == pytest.approx(covariance * 9 / 7, rel=1e-4)
+    equal = RandomSample(**options, n_positives=10**9)
+    assert equal.covariance(path, mass) == pytest.approx(covariance * 39 / 37, rel=1e-4)

@@ -284,3 +284,16 @@ def test_a_ratio_to_a_recommender_without_hits_is_refused():
     path_without_hits = replace(path, value=path.value * [1.0, 0.0])
     with pytest.raises(InputError, match="expected to be 0"):
         correct_path(path_without_hits, **ratio_options(1.2, 0.1))
+
+
+def test_the_error_of_a_ratio_is_that_of_the_value_of_its_numerator():
+    # A ratio of 1.2 ± 0.1 to a recommender that is expected at 0.25 is an observation with error 0.025.
+    path = tiny_path()
+    parsed = parse_reference_values({("a", "b"): {"recall@5": (1.2, 0.1)}}, AB_RATIO)
+    observations = ReferenceValues.from_values(parsed, path, np.array([0.4, 0.25]))
+    assert observations.error == pytest.approx([0.025])
+    assert observations.contrast.tolist() == [[1.0, -1.2]]
+    level = ReferenceValues.from_values(
+        parse_reference_values({"a": {"recall@5": (0.3, 0.02)}}, RANDOMISED), path, np.array([0.4, 0.25])
+    )
+    assert level.error == pytest.approx([0.02])
