@@ -13,7 +13,7 @@ from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.tools import add_constant
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
-from ipseval.propensity import fit_gamma
+from ipseval.propensity import fit_gamma, fit_gamma_from_exposure
 from tests.inside.propensity import refit_levels, warn_about_fit
 
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
@@ -348,7 +348,7 @@ def test_lists_with_one_item_only_are_refused():
 
 def test_one_positive_exposure_is_refused():
     with pytest.raises(InputError, match="at least two exposures must be positive; 1 of 500 is"):
-        ipseval.fit_gamma_from_exposure([1, 2, 4, 8, 16], [100] * 5, [0, 0, 0, 1, 0])
+        fit_gamma_from_exposure([1, 2, 4, 8, 16], [100] * 5, [0, 0, 0, 1, 0])
 
 
 @pytest.mark.parametrize("method", ["negative-binomial", "poisson", "cloglog"])
