@@ -79,7 +79,7 @@ class TrainingOverlap:
     @property
     def is_excessive(self) -> bool:
         """Whether significantly more pairs were removed than independent exposure explains."""
-        return self.n_removed - self.n_expected > MAX_OVERLAP_Z * np.sqrt(max(self.n_expected, 1.0))
+        return bool(self.n_removed - self.n_expected > MAX_OVERLAP_Z * np.sqrt(max(self.n_expected, 1.0)))
 
 
 def measure_training_overlap(exposure: RandomExposure, split: Split) -> TrainingOverlap:
