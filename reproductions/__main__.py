@@ -35,6 +35,7 @@ PIECES: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
     "coat": ((("coat", *DATA),), "23_random_exposure.ipynb"),
     "ratings": ((("ratings", *DATA), ("learning", *DATA)), "24_ratings.ipynb"),
     "exposure": ((("random_exposure", *DATA),), ""),
+    "cm100k": ((("cm100k", *DATA),), ""),
     "leaderboard": ((("leaderboard", "{cache}/leaderboard", *DATA),), ""),
     "field": ((("field_study", "{cache}/field", *DATA),), ""),
     "validation": (

@@ -107,10 +107,12 @@ def of_world(world: correction_family.Simulated) -> Case:
     return Case(world.kind, paths, world.ranks, world)
 
 
-def of_study(study: RandomExposureStudy, number: int, metrics: tuple[str, ...]) -> Case:
+def of_study(
+    study: RandomExposureStudy, number: int, metrics: tuple[str, ...], test_fraction: float = 0.2
+) -> Case:
     """Return the case of a split of a log: trained recommenders, and what users liked at random."""
     rng = np.random.default_rng(number)
-    split = split_random(study.positives().biased, test_fraction=0.2, rng=rng)
+    split = split_random(study.positives().biased, test_fraction=test_fraction, rng=rng)
     random = positive_pair_keys(exposure_outside_training(study, split))
     ranks = rank_with_pairs({name: one(split.train) for name, one in recommenders().items()}, split, random)
     test, liked = (select_pairs(ranks, one, split.n_items) for one in (split.test.pair_key, random))
@@ -149,7 +151,10 @@ def scores(found: Any, truth: np.ndarray, error: np.ndarray) -> Iterator[dict[st
         right, noise = np.round(truth[cells], DIGITS), 1.96 * error[cells]
         part = found.frame[found.frame["metric"] == one.label]
         for name, rows in part.groupby("estimator", sort=False):
-            own = np.round(rows["estimate"].to_numpy(), DIGITS)
+            estimate = rows["estimate"].to_numpy()
+            if name == CORRECTED:  # the frame has no estimates from the log alone
+                estimate = found.posterior.total_mean[cells]
+            own = np.round(estimate, DIGITS)
             half = (rows["ci_high"] - rows["ci_low"]).to_numpy() / 2
             middle = (rows["ci_high"] + rows["ci_low"]).to_numpy() / 2
             row = {

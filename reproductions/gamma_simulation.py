@@ -20,15 +20,17 @@ METHODS = ("level-ols", "poisson", "negative-binomial", "cloglog")
 LENGTH = 50
 
 
-def world(seed: int, gamma: float, noise: float, n_items: int, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n* and the lists, (n_lists, 50)."""
+def world(
+    seed: int, gamma: float, noise: float, n_items: int, n_lists: int, length: int = LENGTH
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return n* and the lists, (n_lists, length)."""
     rng = np.random.default_rng(seed)
     popularity = np.floor(1 / (1 - rng.random(n_items))).clip(1, 1000)
     score = gamma * np.log(popularity) + noise * rng.standard_normal(n_items)
     blocks = []
     for first in range(0, n_lists, 500):
         key = score + rng.gumbel(size=(min(500, n_lists - first), n_items))
-        blocks.append(np.argpartition(-key, LENGTH, axis=1)[:, :LENGTH])
+        blocks.append(np.argpartition(-key, length, axis=1)[:, :length])
     return popularity, np.concatenate(blocks)
 
 

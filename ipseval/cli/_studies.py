@@ -87,7 +87,7 @@ DEMO = Command(
 def _add_validate(parser: argparse.ArgumentParser) -> None:
     """Add the data set and the number of splits."""
     add = parser.add_argument
-    add("study", help="data set with random exposure: coat, yahoo-r3, kuairand or kuairec")
+    add("study", help="data set with random exposure: coat, yahoo-r3, kuairand, kuairec or cm100k")
     add("--data", required=True, metavar="FOLDER", help="folder or archive of the data set")
     add(
         "--splits",

@@ -20,9 +20,12 @@ from ipseval.correction._reference_values import (
 )
 from ipseval.correction._result import Correction
 from ipseval.correction.prediction_powered import (
+    TrainingOverlap,
     compute_difference_totals,
     compute_ratio,
     list_pairs_to_predict,
+    measure_training_overlap,
+    warn_about_overlap,
 )
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import READ_ADVICE, RandomExposure
@@ -104,13 +107,20 @@ def correct(
     -------
     Correction
         `.frame` with rows `aoa-pooled` and `corrected`, and with random exposure also `random-sample` and
-        `ppi`; `.order`, `.leader`, `.choice` and `.compare()` for the ranking of the recommenders.
+        `ppi`, unless the exposure overlaps with training by more than chance; `.order`, `.leader`, `.choice`
+        and `.compare()` for the ranking of the recommenders.
 
     Raises
     ------
     InputError
         For metrics that are not averages over relevant items, data over other ids, an `Evaluation` of other
         pairs, and reference values that cannot be used.
+
+    Warns
+    -----
+    DataWarning
+        If significantly more pairs of the random exposure are in training than independent exposure explains,
+        so that PPI would be biased and is left out.
 
     See Also
     --------
@@ -187,6 +197,8 @@ class RanksWithExposure:
         The random exposure outside training.
     candidate_keys : (n,) int array
         Keys of candidates of the exposed users, to which predictions are compared.
+    overlap : TrainingOverlap or None
+        How many exposed pairs are in training.
     """
 
     ranks: dict[str, RankedPositives]
@@ -194,6 +206,7 @@ class RanksWithExposure:
     liked_keys: IntArray
     exposure: RandomExposure | None
     candidate_keys: IntArray
+    overlap: TrainingOverlap | None = None
 
     def select(self, keys: IntArray) -> dict[str, RankedPositives]:
         """Return the ranks of the pairs with these keys."""
@@ -258,6 +271,7 @@ def rank_with_exposure(
         liked_keys=exposure.pair_key[exposure.positive],
         exposure=exposure,
         candidate_keys=candidate_keys,
+        overlap=measure_training_overlap(random_exposure, split),
     )
 
 
@@ -423,6 +437,9 @@ def correct_ranks(
     )
     has_weights = ranks.exposure is not None and ranks.exposure.weight is not None
     if correction.sample is None or ranks.exposure is None or has_weights:
+        return correction
+    if ranks.overlap is not None and ranks.overlap.is_excessive:
+        warn_about_overlap(ranks.overlap)
         return correction
     exposure_ranks = ranks.select(union_keys(ranks.exposure.pair_key, ranks.candidate_keys))
     with one_blas_thread():

@@ -11,8 +11,15 @@ from ipseval.utils.types import FloatArray
 # Probability to be better than every other recommender that a leader must reach.
 WINNER_PROBABILITY = 0.95
 
-# Probability to be better than the first recommender by AOA that a challenger must reach.
+# Standard errors of the difference by which the random sample itself must have a leader ahead of every other
+# recommender. The posterior ties contrasts to AOA, and so may name a recommender that benefits from bias.
+WINNER_LEAD = 0.5
+
+# Probability to be better than the first recommender by AOA that a challenger must reach: with nobody exposed,
+# and from this number of exposed users on. In between it falls in proportion to their number.
 CHALLENGER_PROBABILITY = 0.8
+EVIDENT_PROBABILITY = 0.5
+N_EVIDENT_USERS = 100
 
 # Averages are compared up to these decimals, because their last digits are rounding.
 DIGITS = 12
@@ -39,6 +46,11 @@ class MetricOrder:
         Whether the posterior uses random exposure or interactions, in addition to the positives of the log.
     is_explained : bool
         Whether the density ratio of the log explains exposure. If not, there is no leader.
+    n_exposed : int
+        Number of users with random exposure.
+    sample_lead : (n_models, n_models) array or None
+        Difference of row and column in the random sample alone, in standard errors of the difference; None
+        without a random sample, so that there is no leader.
     """
 
     metric: str
@@ -51,6 +63,8 @@ class MetricOrder:
     p_better: FloatArray
     is_informed: bool = False
     is_explained: bool = True
+    n_exposed: int = 0
+    sample_lead: FloatArray | None = None
 
     def probability_better(self, model: str, reference: str) -> float:
         """Return P(model better than reference)."""
@@ -86,14 +100,41 @@ def least_probability_better(order: MetricOrder, model: str) -> float:
     return min(probabilities, default=float("nan"))
 
 
+def least_sample_lead(order: MetricOrder, model: str) -> float:
+    """Return by how many standard errors the random sample has a model ahead of others, at the least.
+
+    −inf without a random sample; NaN for a single recommender.
+    """
+    if order.sample_lead is None:
+        return -float("inf")
+    row = order.models.index(model)
+    leads = np.delete(order.sample_lead[row], row)
+    if not leads.size:
+        return float("nan")
+    return float(leads.min())
+
+
+def compute_challenger_threshold(n_exposed: int) -> float:
+    """Return the probability that a challenger must reach, with a number of exposed users.
+
+    Examples
+    --------
+    >>> [round(compute_challenger_threshold(n_exposed), 2) for n_exposed in (0, 25, 50, 100, 400)]
+    [0.8, 0.72, 0.65, 0.5, 0.5]
+    """
+    share = min(n_exposed / N_EVIDENT_USERS, 1.0)
+    return CHALLENGER_PROBABILITY - share * (CHALLENGER_PROBABILITY - EVIDENT_PROBABILITY)
+
+
 def find_challenger(order: MetricOrder) -> str | None:
-    """Return the recommender that is most probably better than the first by AOA, if P ≥ 0.8."""
+    """Return the recommender that is most probably better than the first by AOA, if P reaches the threshold."""
     first = order.models[0]
+    threshold = compute_challenger_threshold(order.n_exposed)
     challenger = None
-    highest = CHALLENGER_PROBABILITY
+    highest = EVIDENT_PROBABILITY
     for model in order.models[1:]:
         probability = order.probability_better(model, first)
-        if probability > highest or (challenger is None and probability == highest):
+        if probability >= threshold and probability > highest:
             challenger = model
             highest = probability
     return challenger
@@ -109,14 +150,17 @@ def choose_recommender(order: MetricOrder) -> str:
 def find_leader(order: MetricOrder) -> str | None:
     """Return the recommender that is better than every other with a probability of 0.95 or more.
 
-    There is none without data about exposure, where the density ratio of the log does not explain exposure,
-    and where several recommenders are tied for the first rank.
+    The random sample itself must have it ahead of every other by at least half a standard error. So there is
+    no leader without a random sample. There is none either where the density ratio of the log does not
+    explain exposure, and where several recommenders are tied for the first rank.
     """
     if len(order.models) == 1 or find_tied_first(order):
         return None
-    if not (order.is_informed and order.is_explained):
+    if order.sample_lead is None or not order.is_explained:
         return None
     choice = choose_recommender(order)
     if least_probability_better(order, choice) < WINNER_PROBABILITY:
+        return None
+    if least_sample_lead(order, choice) < WINNER_LEAD:
         return None
     return choice

@@ -50,6 +50,9 @@ SMALLEST_VARIANCE = 1e-24
 
 N_DRAWS = 4000
 
+# Means and variances that are equal up to these decimals are equal up to rounding.
+ORDER_DIGITS = 12
+
 # Newton steps for quantiles, their relative precision, and the smallest slope that is divided by.
 MAX_STEPS = 60
 PRECISION = 1e-12
@@ -348,17 +351,33 @@ class Posterior:
         return np.asarray(np.tensordot(self.weight, probability, 1))
 
     def expected_regret(self, cells: slice) -> FloatArray:
-        """Return E[max θ] − E[θ] of cells, θ limited to [0, 1], by draws with a fixed seed, (n,)."""
+        """Return E[max θ] − E[θ] of cells, θ limited to [0, 1], by draws with a fixed seed, (n,).
+
+        The cells are drawn in the order of their means, so that the result does not depend on the order in
+        which recommenders were passed.
+        """
         rng = np.random.default_rng(0)
         part = rng.choice(self.weight.size, N_DRAWS, p=self.weight)
-        eigenvalues, eigenvectors = np.linalg.eigh(self.covariance[:, cells, cells])
-        # For equal recommenders rounding can make an eigenvalue negative.
-        root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))[:, None, :]
-        normal_draws = rng.standard_normal((N_DRAWS, eigenvalues.shape[1]))
-        values = self.mean[part, cells] + np.einsum("dij,dj->di", root[part], normal_draws)
+        order = self._canonical_order(cells)
+        means = self.mean[:, cells][:, order]
+        covariance = self.covariance[:, cells, cells][:, order][:, :, order]
+        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        # For equal recommenders rounding can make an eigenvalue negative. The symmetric root, unlike the
+        # eigenvectors, is unique.
+        scaled = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))[:, None, :]
+        root = scaled @ eigenvectors.swapaxes(1, 2)
+        normal_draws = rng.standard_normal((N_DRAWS, order.size))
+        values = means[part] + np.einsum("dij,dj->di", root[part], normal_draws)
         values = np.clip(values, 0, 1)  # the range of these metrics, to which intervals are limited, too
-        regret = values.max(axis=1, keepdims=True) - values
-        return np.asarray(regret.mean(axis=0))
+        regret = np.empty(order.size)
+        regret[order] = (values.max(axis=1, keepdims=True) - values).mean(axis=0)
+        return regret
+
+    def _canonical_order(self, cells: slice) -> IntArray:
+        """Return positions of the cells by their mean, then by their variance, up to rounding."""
+        mean = np.round(self.total_mean[cells], ORDER_DIGITS)
+        variance = np.round(np.diagonal(self.total_covariance)[cells], ORDER_DIGITS)
+        return np.asarray(np.lexsort((variance, mean)))
 
 
 @one_blas_thread()  # many small products: two threads wait for each other

@@ -11,6 +11,7 @@ import pandas as pd
 from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._names import CORRECTED, PPI, RANDOM_SAMPLE
 from ipseval.correction._order import (
+    WINNER_LEAD,
     WINNER_PROBABILITY,
     MetricOrder,
     choose_recommender,
@@ -31,6 +32,8 @@ HEADERS = {
     PPI: "PPI",
     CORRECTED: "bias-corrected",
 }
+# Header of bias-corrected intervals without estimates.
+RANGE_HEADER = "plausible range"
 # Estimators whose intervals are omitted from text where a table would be too wide.
 SHORTENED = (AOA_POOLED, PPI)
 
@@ -98,6 +101,22 @@ class CorrectionReport:
                 labels.append(label)
 
         return labels
+
+    @property
+    def has_point_estimate(self) -> bool:
+        """Whether the bias-corrected estimates have values."""
+        rows = self.frame[self.frame["estimator"] == CORRECTED]
+        return bool(rows["estimate"].notna().any())
+
+    @property
+    def headers(self) -> list[str]:
+        """Headers of the columns of estimators."""
+        headers = []
+        for label in self.estimators:
+            is_range = label == CORRECTED and not self.has_point_estimate
+            headers.append(RANGE_HEADER if is_range else HEADERS[label])
+
+        return headers
 
 
 def correction_tables(report: CorrectionReport, *, digits: int, page: bool = False) -> Tables:
@@ -206,11 +225,17 @@ def _explain_missing_winner(order: MetricOrder, has_sample: bool) -> list[str]:
     if not order.is_explained:
         advice = "; compare the random sample instead" if has_sample else ""
         return [f"The density ratio of the log does not explain exposure, so no winner is named{advice}."]
-    if not order.is_informed:
-        return ["Exposure was not measured, so no winner is named."]
+    if order.sample_lead is None:
+        reason = "No items were shown at random" if order.is_informed else "Exposure was not measured"
+        return [f"{reason}, so no winner is named."]
+    choice = choose_recommender(order)
+    if least_probability_better(order, choice) >= WINNER_PROBABILITY:
+        return [
+            f"The random sample itself does not have {choice} ahead of every other recommender by "
+            f"{WINNER_LEAD:g} standard errors, so no winner is named."
+        ]
     if len(order.models) == 2:
         return [f"A winner must reach {WINNER_PROBABILITY:g}."]
-    choice = choose_recommender(order)
     least_probability = format_probability(least_probability_better(order, choice), is_informed=True)
     return [
         f"The smallest P({choice} better) is {least_probability}, and a winner must reach "
@@ -294,11 +319,17 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
         if report.random_exposure is not None and report.random_exposure.is_designed:
             drawn = "users were drawn at random and all allocated items were shown to them"
         lines.append(f"{names} consistent if {drawn}.")
-    lines.append(
-        "The bias-corrected estimate is a posterior mean that depends on the prior of the correction "
-        f"strength; the posterior of the strength is {report.alpha.interval}."
-    )
-    if not report.has_sample:
+    if not report.has_point_estimate:
+        lines.append(
+            "No pairs were shown at random, and the log alone does not identify the level: the plausible "
+            f"range depends on the prior of the correction strength, {report.alpha.interval}."
+        )
+    else:
+        lines.append(
+            "The bias-corrected estimate is a posterior mean that depends on the prior of the correction "
+            f"strength; the posterior of the strength is {report.alpha.interval}."
+        )
+    if report.has_point_estimate and not report.has_sample:
         basis = "the prior" if report.reference_values.empty else "the reference values and the prior"
         lines.append(f"No pairs were shown at random, so the level of the estimate depends on {basis}.")
     if not report.orders[0].is_explained:
@@ -377,7 +408,7 @@ def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> 
             _estimate_cells(rows[rows["estimator"] == label].set_index("model"), order, label, places)
         )
 
-    header = ["recommender", *(HEADERS[label] for label in report.estimators)]
+    header = ["recommender", *report.headers]
     if len(order.models) > 1:
         columns.append(_probability_cells(order))
         header.append("P(better than next)")
@@ -406,6 +437,9 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
             low = float(order.ci_low[row])
             high = float(order.ci_high[row])
         interval = f"[{format_fixed(low, places)}, {format_fixed(high, places)}]"
+        if math.isnan(value):
+            cells.append(Cell(interval, at=(low, value, high)))
+            continue
         cells.append(
             Cell(
                 format_fixed(value, places),

@@ -17,7 +17,7 @@ from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._names import CORRECTED, ESTIMAND, PPI, RANDOM_SAMPLE
 from ipseval.correction._order import MetricOrder, choose_recommender, find_leader, rank_by_aoa
 from ipseval.correction._path import CorrectionPath
-from ipseval.correction._posterior import Posterior, RandomSample, compute_posterior
+from ipseval.correction._posterior import SMALLEST_VARIANCE, Posterior, RandomSample, compute_posterior
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, CorrectionPrior
 from ipseval.correction._reference_values import CHECK_COLUMNS, ReferenceValues
 from ipseval.correction._report import NOTED_TRUNCATION, CorrectionReport, correction_tables
@@ -32,6 +32,7 @@ from ipseval.reporting import Tables
 from ipseval.reporting.formatting import join_names, write_or_return
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import check_positive_int
+from ipseval.utils.ids import unique_keys
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray
 
@@ -106,11 +107,22 @@ class Correction(Result):
         return self.path.models
 
     @property
+    def has_point_estimate(self) -> bool:
+        """Whether the bias-corrected estimates have values, in addition to intervals.
+
+        They have with random exposure, interactions or reference values. The positives of the log alone do
+        not identify the level: the posterior mean is then no more accurate than half of AOA above chance.
+        """
+        is_measured = self.sample is not None or self.observations is not None
+        return is_measured or INTERACTIONS in self.path.bases
+
+    @property
     def frame(self) -> pd.DataFrame:
         """One row per model, metric and estimator, with the columns of `Evaluation.frame`; a new copy.
 
         Estimators are `aoa-pooled` and `corrected`, with random exposure also `random-sample` and `ppi`. All
-        estimate the mean over relevant interactions.
+        estimate the mean over relevant interactions. From the positives of the log alone, the estimate and
+        the standard error of `corrected` are NaN, and its interval is what the log can say.
         """
         return self._frame.copy()
 
@@ -172,7 +184,9 @@ class Correction(Result):
     def _notes(self) -> list[str]:
         """Return notes on the assumptions and the reliability of the bias-corrected estimates."""
         notes = []
-        if self.sample is None and self.observations is None:
+        if not self.has_point_estimate:
+            notes.append("no random exposure: an interval without an estimate, which depends on the prior")
+        elif self.sample is None and self.observations is None:
             notes.append("no random exposure: the level depends on the prior")
         elif self.sample is None:
             notes.append("no random exposure: the level depends on the reference values and the prior")
@@ -205,6 +219,9 @@ class Correction(Result):
             low, high = self._interval(np.eye(value.size))
         else:
             low, high = compute_normal_interval(value, error, confidence_level=self.confidence_level)
+        if estimator == CORRECTED and not self.has_point_estimate:
+            value = np.full(value.size, np.nan)
+            error = value
         max_weight_share = float("nan")
         flag = ""
         rows: list[tuple[object, ...]] = []
@@ -218,6 +235,9 @@ class Correction(Result):
         """The ranking of the recommenders by each metric, with the probabilities of the posterior."""
         n_models = len(self.models)
         low, high = self._interval(np.eye(self.path.metric_of.size))
+        corrected = self.posterior.total_mean
+        if not self.has_point_estimate:
+            corrected = np.full(corrected.size, np.nan)
         orders = []
         for number, metric in enumerate(self.path.metrics):
             cells = slice(number * n_models, (number + 1) * n_models)
@@ -228,16 +248,40 @@ class Correction(Result):
                     metric=metric.label,
                     models=tuple(self.models[position] for position in ranked),
                     aoa_pooled=self.path.value[0, cells][ranked],
-                    corrected=self.posterior.total_mean[cells][ranked],
+                    corrected=corrected[cells][ranked],
                     ci_low=np.clip(low[cells], 0, 1)[ranked],
                     ci_high=np.clip(high[cells], 0, 1)[ranked],
                     expected_regret=self.posterior.expected_regret(cells)[ranked],
                     p_better=p_better[np.ix_(ranked, ranked)],
                     is_informed=self.sample is not None or INTERACTIONS in self.path.bases,
                     is_explained=self.explained,
+                    n_exposed=self._n_exposed_users,
+                    sample_lead=self._compute_sample_lead(cells, ranked),
                 )
             )
         return tuple(orders)
+
+    @property
+    def _n_exposed_users(self) -> int:
+        """Number of users with random exposure; of those with a positive where only positives were passed."""
+        if self.sample is None:
+            return 0
+        if self.random_exposure is None:
+            return self.sample.n_users
+        return int(unique_keys(self.random_exposure.user).size)
+
+    def _compute_sample_lead(self, cells: slice, ranked: list[int]) -> FloatArray | None:
+        """Return differences in the random sample in standard errors, row minus column; None without one."""
+        if self.sample is None:
+            return None
+        value = self.sample.value[cells][ranked]
+        covariance = self.sample.sample_covariance + self.path.half_hit(self.sample.size)
+        covariance = covariance[cells, cells][np.ix_(ranked, ranked)]
+        variance = np.diagonal(covariance)
+        gap_variance = np.maximum(variance[:, None] + variance - 2 * covariance, 0)
+        gap = value[:, None] - value
+        has_error = gap_variance > SMALLEST_VARIANCE
+        return np.divide(gap, np.sqrt(gap_variance), out=np.zeros(gap.shape), where=has_error)
 
     @property
     def order(self) -> pd.DataFrame:
@@ -246,10 +290,10 @@ class Correction(Result):
         Returns
         -------
         DataFrame
-            metric, recommender, aoa_pooled; corrected with ci_low and ci_high, limited to [0, 1], the range
-            of these metrics; p_better_than_next: the probability to be better than the recommender of the
-            next row, NaN in the last row; expected_regret: E[max θ] − E[θ], the average loss of choosing
-            this recommender instead of the best recommender.
+            metric, recommender, aoa_pooled; corrected, NaN from the positives of the log alone, with ci_low
+            and ci_high, limited to [0, 1], the range of these metrics; p_better_than_next: the probability to
+            be better than the recommender of the next row, NaN in the last row; expected_regret: E[max θ] −
+            E[θ], the average loss of choosing this recommender instead of the best recommender.
         """
         rows = []
         for order in self._metric_orders:
@@ -273,8 +317,9 @@ class Correction(Result):
     def leader(self) -> str | None:
         """The winner by the first metric; None without a winner.
 
-        There is a winner if random exposure or interactions were passed, the density ratio of the log
-        explains exposure, and a recommender is better than every other with a probability of 0.95 or more.
+        There is a winner if random exposure was passed, the density ratio of the log explains exposure, a
+        recommender is better than every other with a probability of 0.95 or more, and the random sample
+        itself has it ahead of every other by at least half a standard error of their difference.
         """
         return find_leader(self._metric_orders[0])
 
@@ -282,7 +327,8 @@ class Correction(Result):
     def choice(self) -> str:
         """The best choice given the present data, by the first metric.
 
-        It ranks first by AOA, unless another recommender is better with a probability of 0.8 or more.
+        It ranks first by AOA, unless another recommender is better with a probability above a threshold. The
+        threshold is 0.8 with nobody exposed, and falls to 0.5 with 100 exposed users or more.
         """
         return choose_recommender(self._metric_orders[0])
 

@@ -12,8 +12,10 @@ from ipseval.correction._odds import OddsAt, fit_test_odds, logistic
 from ipseval.correction._path import compute_contributions
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
+from ipseval.errors import DataWarning
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
+from ipseval.utils.checks import warn_user
 from ipseval.utils.ids import is_member, unique_keys
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieChoice
 
@@ -27,6 +29,10 @@ N_FOLDS = 5
 N_FITTED = 20_000
 
 MAX_SHARE = 1.5  # largest λ
+
+
+# Standard errors by which the removed pairs may exceed their number under independent exposure.
+MAX_OVERLAP_Z = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +53,53 @@ class PpiEstimate:
 
     value: FloatArray
     covariance: FloatArray
+
+
+@dataclass(frozen=True)
+class TrainingOverlap:
+    """The pairs of a random exposure that are in training, and how many there are if both are independent.
+
+    The totals of PPI are unbiased if the exposed pairs outside training are a uniform sample of the pairs
+    outside training. They are if items were shown independently of the log: the exposed pairs that are in
+    training are then as many as chance puts there, and their removal leaves a uniform sample. If training
+    pairs are a part of the exposed pairs, as in a log that was collected from random exposure, their removal
+    leaves fewer exposed pairs of popular items, and the totals are biased.
+
+    Attributes
+    ----------
+    n_removed : int
+        Exposed pairs in training.
+    n_expected : float
+        Their expected number under independence, Σ_u (exposed pairs of u) (training pairs of u)/(items).
+    """
+
+    n_removed: int
+    n_expected: float
+
+    @property
+    def is_excessive(self) -> bool:
+        """Whether significantly more pairs were removed than independent exposure explains."""
+        return bool(self.n_removed - self.n_expected > MAX_OVERLAP_Z * np.sqrt(max(self.n_expected, 1.0)))
+
+
+def measure_training_overlap(exposure: RandomExposure, split: Split) -> TrainingOverlap:
+    """Return the overlap of a random exposure, before the removal of training pairs, with training."""
+    n_exposed = np.bincount(exposure.user, minlength=split.n_users)
+    training_keys = unique_keys(split.excluded.pair_key)
+    n_training = np.bincount(training_keys // split.n_items, minlength=split.n_users)
+    n_removed = int(is_member(exposure.pair_key, training_keys).sum())
+    return TrainingOverlap(n_removed, float((n_exposed * n_training).sum() / split.n_items))
+
+
+def warn_about_overlap(overlap: TrainingOverlap) -> None:
+    """Warn that PPI is left out, because the exposure overlaps with training more than by chance."""
+    warn_user(
+        f"PPI is left out: {overlap.n_removed:,} pairs of the random exposure are in training, and "
+        f"independent exposure explains {overlap.n_expected:,.0f}. Without them the shown pairs are no uniform "
+        "sample of the pairs outside training, so that PPI is biased. Read the random sample, and collect random "
+        "exposure independently of the log.",
+        DataWarning,
+    )
 
 
 def list_pairs_to_predict(exposure: RandomExposure, split: Split) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipseval.propensity._base import Propensity, PropensityModel
+from ipseval.propensity._counted import CountedPropensity
 from ipseval.propensity._density_ratio import DensityRatioFit, DensityRatioPropensity
 from ipseval.propensity._examination import ExaminationCurve, ExaminationModel
 from ipseval.propensity._exposure import DirectPropensity, StratifiedPropensity, fit_gamma_from_exposure
@@ -23,6 +24,7 @@ from ipseval.propensity.labels import PROPENSITIES, parse_propensity
 
 __all__ = [
     "PROPENSITIES",
+    "CountedPropensity",
     "DensityRatioFit",
     "DensityRatioPropensity",
     "DirectPropensity",

@@ -76,7 +76,7 @@ def fit_gamma_from_exposure(
     Raises
     ------
     InputError
-        For counts that are negative or not finite, n_positive > n_exposed, no positive at all, or fewer than
+        For counts that are negative or not finite, n_positive > n_exposed, fewer than two positives, or fewer than
         two levels of n*; for a binomial fit that reaches a rate of 1.
 
     Warns
@@ -128,6 +128,11 @@ def fit_gamma_from_exposure(
     positives = all_positives[keep]
     if positives.sum() == 0:
         raise InputError(f"none of the exposures of the {positives.size:,} items kept is positive.")
+    if positives.sum() == 1:
+        raise InputError(
+            f"at least two exposures must be positive; 1 of {exposures.sum():,.0f} is, so that γ is not identified. "
+            "Show more items at random."
+        )
 
     result = _fit_rate(counts, exposures, positives, family)
     intercept, slope = (float(value) for value in result.params)

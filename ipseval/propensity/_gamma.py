@@ -335,12 +335,14 @@ def fit_gamma(
     Raises
     ------
     InputError
-        For counts that are negative, not finite, all 0, or above `n_lists`; for fewer than two levels of n*.
+        For counts that are negative, not finite, all 0, or above `n_lists`; for fewer than two levels of n*;
+        for lists that contain one item only, and for counts that admit no fit.
 
     Warns
     -----
     IdentificationWarning
-        γ > 1; lists of the evaluated recommender; fewer than five levels of n*.
+        γ > 1; lists of the evaluated recommender; fewer than five levels of n*; separation, where the lists
+        contain the most popular items and no other.
     DataWarning
         The fit did not converge.
 
@@ -387,13 +389,30 @@ def fit_gamma(
         raise InputError(
             f"none of the {item_totals.size:,} items with n* > 0 that are kept was ever recommended."
         )
-    result, dispersion = _fit_lists(method, item_counts, item_totals, n_lists)
+    n_recommended = int((item_totals > 0).sum())
+    if n_recommended == 1:
+        raise InputError(
+            "the lists must contain at least two different items with n* > 0; they contain one, so that γ is not "
+            "identified. Pass longer lists, or lists of more users."
+        )
+    separation = _describe_separation(item_counts, item_totals)
+    try:
+        result, dispersion = _fit_lists(method, item_counts, item_totals, n_lists)
+    except InputError as error:
+        if separation is None:
+            raise
+        raise InputError(f"{separation} {error}") from error
 
     gamma = float(result.params[1])
+    if not np.isfinite(gamma):
+        raise InputError(f"γ by {method} is not finite. {separation or 'The counts admit no fit.'}")
+    extra_notes = [EVALUATED_LISTS] if source == "evaluated" else []
+    if separation is not None:
+        extra_notes.append(separation)
     notes = warn_about_fit(
         gamma,
         numbers["n_levels"],
-        extra_note=EVALUATED_LISTS if source == "evaluated" else None,
+        extra_note="\n".join(extra_notes) or None,
         failure=None if getattr(result, "converged", True) else NOT_CONVERGED,
     )
     if source == "unknown":
@@ -408,6 +427,20 @@ def fit_gamma(
         warnings=notes,
         lists=None if lists is None else _count_level_items(item_counts, keep, lists),
         **numbers,
+    )
+
+
+def _describe_separation(popularity: FloatArray, totals: FloatArray) -> str | None:
+    """Return the text about lists that contain only the most popular items; None where they do not."""
+    is_recommended = totals > 0
+    if is_recommended.all():
+        return None
+    lowest = popularity[is_recommended].min()
+    if popularity[~is_recommended].max() >= lowest:
+        return None
+    return (
+        f"separation: the lists contain all items with n* ≥ {lowest:g} and no other, so that γ depends on the "
+        "form of the model and may be arbitrarily large."
     )
 
 

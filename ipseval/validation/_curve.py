@@ -352,7 +352,10 @@ class _SplitExperiment:
         random = self.select_random_ranks(users) if users.size else None
         estimates = {}
         for name, path in self.paths.items():
-            frame = correct_path(path, random, prior=prior, confidence_level=level).frame
+            correction = correct_path(path, random, prior=prior, confidence_level=level)
+            frame = correction.frame
+            # From the log alone the frame has no estimates. The curve shows the error of the posterior mean.
+            frame.loc[frame["estimator"] == CORRECTED, "estimate"] = correction.posterior.total_mean
             for estimator, rows in frame.groupby("estimator", sort=False):
                 label = name if estimator == CORRECTED else str(estimator)
                 estimates[label] = rows

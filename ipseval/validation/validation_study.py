@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from ipseval.correction import PPI
-from ipseval.correction.prediction_powered import list_pairs_to_predict
+from ipseval.correction.prediction_powered import (
+    list_pairs_to_predict,
+    measure_training_overlap,
+    warn_about_overlap,
+)
 from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import READ_ADVICE, RandomExposure, check_exposure
 from ipseval.data.splits import Split, split_random
@@ -20,6 +24,7 @@ from ipseval.estimators import Estimator
 from ipseval.estimators.labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import (
+    CountedPropensity,
     DensityRatioPropensity,
     DirectPropensity,
     PowerLawPropensity,
@@ -234,7 +239,7 @@ def validate(
         scorers = _build_scorers(models, current_split, is_trained=split is not None)
         pairs = positive_pair_keys(exposure)
         candidates = None
-        if PPI in requested_estimators:
+        if PPI in requested_estimators and not _overlaps_with_training(study, current_split):
             candidates = list_pairs_to_predict(exposure, current_split)
             pairs = union_keys(exposure.pair_key, candidates)
         ranks = rank_with_pairs(scorers, current_split, pairs, compute)
@@ -248,6 +253,15 @@ def validate(
             candidates=candidates,
         )
     return accumulator.result(study, len(positives.random))
+
+
+def _overlaps_with_training(study: RandomExposureStudy, split: Split) -> bool:
+    """Return whether PPI is biased, because more exposed pairs are in training than chance explains; warn."""
+    shown = RandomExposure.from_ratings(study.random, threshold=study.threshold)
+    overlap = measure_training_overlap(shown, split)
+    if overlap.is_excessive:
+        warn_about_overlap(overlap)
+    return overlap.is_excessive
 
 
 def _find_exposure(
@@ -371,12 +385,13 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
 
     γ on a grid, with n* + 1 in place of n* so that every positive keeps a weight; γ calibrated on random
     exposure, on training counts and against the held-out positives; γ from the recommenders' lists; the
-    propensities published with the data; direct and piecewise item propensities; the density ratio.
+    propensities published with the data, or counted on it; direct and piecewise item propensities; the
+    density ratio.
 
     Parameters
     ----------
     study : RandomExposureStudy
-        Study, whose published propensities are included.
+        Study, whose published or counted propensities are included.
 
     Returns
     -------
@@ -395,10 +410,20 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     rules["gamma from lists"] = fit_gamma_from_lists
     if study.propensity is not None:
         rules["published"] = study.propensity
+    if study.counted_propensity is not None:
+        rules["counted"] = partial(_fit_counted, study.counted_propensity)
     rules["direct"] = _fit_direct
     rules["piecewise"] = _fit_piecewise
     rules["density ratio"] = DensityRatioPropensity(rng=0)
     return rules
+
+
+def _fit_counted(model: CountedPropensity, calibration: Calibration) -> Propensity:
+    """Return the counted propensities, up to the held-out share of the log.
+
+    The pairs of the reference are never in the log, so P needs no change for pairs that training took out.
+    """
+    return replace(model.fit(calibration.train), is_probability=False)
 
 
 def _fit_direct(calibration: Calibration) -> Propensity:

@@ -260,10 +260,20 @@ def test_a_random_sample_without_a_positive_changes_nothing(ranks, path):
 def test_the_prior_can_be_replaced(path, log_correction):
     strong = CorrectionPrior(no_bias=0.01, mean=0.9, sd=0.05)
     strong_correction = correct_path(path, prior=strong)
-    default_estimates, strong_estimates = (
-        select_estimates(correction.frame)["estimate"] for correction in (log_correction, strong_correction)
-    )
-    assert (strong_estimates.loc["popular"] < default_estimates.loc["popular"]).all()
+    of_popular = [model == "popular" for model, _ in path.cells]
+    default_mean = log_correction.posterior.total_mean[of_popular]
+    assert (strong_correction.posterior.total_mean[of_popular] < default_mean).all()
+
+
+def test_positives_alone_give_an_interval_without_an_estimate(log_correction, correction):
+    assert not log_correction.has_point_estimate
+    rows = log_correction.frame[log_correction.frame["estimator"] == "corrected"]
+    assert rows[["estimate", "std_error"]].isna().all(axis=None)
+    assert (rows["ci_low"] < rows["ci_high"]).all()
+    assert rows["note"].str.contains("an interval without an estimate").all()
+    assert log_correction.order["corrected"].isna().all()
+    assert correction.has_point_estimate
+    assert select_estimates(correction.frame)["estimate"].notna().all()
 
 
 def test_the_plan_predicts_the_intervals(world, exposure, log_correction, correction):

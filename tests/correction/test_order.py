@@ -10,10 +10,12 @@ import pytest
 from tests.inside.correction import (
     MetricOrder,
     choose_recommender,
+    compute_challenger_threshold,
     find_challenger,
     find_leader,
     find_tied_first,
     least_probability_better,
+    least_sample_lead,
     rank_by_aoa,
 )
 
@@ -23,7 +25,10 @@ AOA = {"a": 0.3, "b": 0.2, "c": 0.1}
 def make_order(
     aoa: dict[str, float] = AOA, p_better: dict[str, float] | None = None, **changes: object
 ) -> MetricOrder:
-    """Return an informed order; `p_better`: "ab" -> P(a better than b), 0.6 for the remaining pairs."""
+    """Return an informed order; `p_better`: "ab" -> P(a better than b), 0.6 for the remaining pairs.
+
+    The random sample has the more probable of two recommenders ahead by two standard errors.
+    """
     models = tuple(aoa)
     probabilities = np.full((len(models), len(models)), 0.5)
     for row, model in enumerate(models):
@@ -43,6 +48,7 @@ def make_order(
         p_better=probabilities,
         is_informed=True,
         is_explained=True,
+        sample_lead=2 * np.sign(probabilities - 0.5),
     )
     return replace(order, **changes)
 
@@ -61,12 +67,41 @@ def test_a_leader_is_better_than_every_other_recommender_with_95_per_cent(probab
     assert find_leader(make_order(p_better={"ab": 0.99, "ac": 0.94})) is None
 
 
-@pytest.mark.parametrize("missing", ["is_informed", "is_explained"])
-def test_there_is_no_leader_from_the_log_alone_or_where_the_density_ratio_does_not_explain_exposure(missing):
+@pytest.mark.parametrize("missing", [{"sample_lead": None}, {"is_explained": False}])
+def test_there_is_no_leader_without_a_random_sample_or_where_the_density_ratio_does_not_explain_exposure(
+    missing,
+):
     order = make_order(p_better={"ab": 0.99, "ac": 0.99})
     assert find_leader(order) == "a"
-    assert find_leader(replace(order, **{missing: False})) is None
-    assert choose_recommender(replace(order, **{missing: False})) == "a"
+    assert find_leader(replace(order, **missing)) is None
+    assert choose_recommender(replace(order, **missing)) == "a"
+
+
+@pytest.mark.parametrize(("lead", "leader"), [(0.5, "a"), (0.49, None), (-0.1, None)])
+def test_the_random_sample_itself_has_a_leader_ahead_of_each_other_by_half_a_standard_error(lead, leader):
+    leads = np.array([[0.0, 3.0, lead], [-3.0, 0.0, 1.0], [-lead, -1.0, 0.0]])
+    order = make_order(p_better={"ab": 0.99, "ac": 0.99}, sample_lead=leads)
+    assert least_sample_lead(order, "a") == lead
+    assert find_leader(order) == leader
+
+
+def test_the_lead_in_the_sample_is_undefined_for_one_recommender_and_without_a_sample_below_every_bar():
+    assert np.isnan(least_sample_lead(make_order({"a": 0.3}), "a"))
+    assert least_sample_lead(make_order(sample_lead=None), "a") == -np.inf
+
+
+@pytest.mark.parametrize(
+    ("n_exposed", "threshold"), [(0, 0.8), (25, 0.725), (50, 0.65), (100, 0.5), (10_000, 0.5)]
+)
+def test_the_threshold_of_a_challenger_falls_with_the_number_of_exposed_users(n_exposed, threshold):
+    assert compute_challenger_threshold(n_exposed) == pytest.approx(threshold)
+    above = make_order({"a": 0.3, "b": 0.2}, {"ab": 1 - threshold - 0.001}, n_exposed=n_exposed)
+    below = make_order({"a": 0.3, "b": 0.2}, {"ab": 1 - threshold + 0.001}, n_exposed=n_exposed)
+    assert (choose_recommender(above), choose_recommender(below)) == ("b", "a")
+
+
+def test_a_recommender_that_is_as_good_as_the_first_by_aoa_does_not_replace_it():
+    assert choose_recommender(make_order({"a": 0.3, "b": 0.2}, {"ab": 0.5}, n_exposed=400)) == "a"
 
 
 @pytest.mark.parametrize(("probability", "choice"), [(0.21, "a"), (0.2, "b"), (0.19, "b")])

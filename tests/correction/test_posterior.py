@@ -327,6 +327,30 @@ def test_a_sample_that_no_strength_explains_is_reported():
     assert is_explained == [True, False, False]  # a strength of 1.5 is none that exposure has
 
 
+def test_expected_regret_does_not_depend_on_the_order_of_the_recommenders():
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((2, 5, 5)) * 0.05
+    mean = rng.uniform(0.2, 0.4, (2, 5))
+    mean[:, 4] = mean[:, 3]  # two recommenders with equal means
+    weight = np.array([0.3, 0.7])
+    covariance = root @ root.swapaxes(1, 2)
+    regret = Posterior(np.ones(2), weight, mean, covariance).expected_regret(slice(0, 5))
+    for _ in range(5):
+        order = rng.permutation(5)
+        permuted = Posterior(np.ones(2), weight, mean[:, order], covariance[:, order][:, :, order])
+        assert permuted.expected_regret(slice(0, 5)) == pytest.approx(regret[order], abs=1e-9)
+
+
+def test_expected_regret_of_two_normal_values_is_that_of_the_closed_form():
+    # E[max(X, Y)] of independent normals: θ Φ(d) + μ Φ(−d) + s φ(d) with s² = σ₁² + σ₂², d = (θ − μ)/s.
+    mean, sd = np.array([0.5, 0.45]), np.array([0.03, 0.04])
+    posterior = Posterior(np.ones(1), np.ones(1), mean[None], np.diag(sd**2)[None])
+    spread = 0.05
+    gap = (mean[0] - mean[1]) / spread
+    highest = mean[0] * norm.cdf(gap) + mean[1] * norm.cdf(-gap) + spread * norm.pdf(gap)
+    assert posterior.expected_regret(slice(0, 2)) == pytest.approx(highest - mean, abs=2e-3)
+
+
 def test_expected_regret_limits_values_to_0_and_1():
     # Of two independent alike, held in [0, 1]: E max − E = ∫ F (1 − F).
     posterior = correct_path(tiny_path()).posterior
@@ -337,3 +361,21 @@ def test_expected_regret_limits_values_to_0_and_1():
     assert equal_posterior.expected_regret(slice(0, 2)) == pytest.approx(
         np.mean(below * (1 - below)), abs=0.004
     )
+
+
+def test_a_weighted_sample_counts_its_effective_number_of_users_only():
+    # 40 users whose weights are worth a quarter of their positives count as 10: the factor of the variance of a
+    # t distribution is 9/7, and that of 40 users 39/37. So many positives leave the path no share of the variance.
+    path = tiny_path()
+    covariance = np.array([[1.5e-3, 5e-4], [5e-4, 1.5e-3]])
+    options = {
+        "value": np.array([0.3, 0.35]),
+        "sample_covariance": covariance,
+        "n_users": 40,
+        "user_size": 1.0,
+    }
+    mass = np.full(ALPHAS.size, 1 / ALPHAS.size)
+    weighted = RandomSample(**options, n_positives=4 * 10**9, ess=1e9)
+    assert weighted.covariance(path, mass) == pytest.approx(covariance * 9 / 7, rel=1e-4)
+    equal = RandomSample(**options, n_positives=10**9)
+    assert equal.covariance(path, mass) == pytest.approx(covariance * 39 / 37, rel=1e-4)

@@ -11,7 +11,13 @@ import ipseval
 from ipseval import Interactions, RandomExposure
 from ipseval.correction import CORRECTED, PPI, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
-from tests.inside.correction import compute_ratio, compute_totals, list_pairs_to_predict, prediction_powered
+from tests.inside.correction import (
+    compute_ratio,
+    compute_totals,
+    list_pairs_to_predict,
+    measure_training_overlap,
+    prediction_powered,
+)
 
 # Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
 PLACE = np.array([0, 0, 0, 1, 1, 1, 1])
@@ -119,3 +125,37 @@ def test_ppi_is_a_row_next_to_the_random_sample_and_is_as_accurate(monkeypatch):
     assert ((rows["estimate"] - truth[rows.index]).abs() < 4 * rows["std_error"]).all()
     plain = frame[frame["estimator"] == RANDOM_SAMPLE].set_index("model")
     assert (rows["std_error"] < 1.02 * plain["std_error"]).all()
+
+
+def expose(split, user, item):
+    """Return random exposure of pairs, of which every second one is positive."""
+    return RandomExposure(user, item, np.arange(user.size) % 2 == 0, split.n_users, split.n_items)
+
+
+def test_the_overlap_with_training_is_compared_with_that_of_independent_exposure():
+    ids = {"user_ids": np.arange(2), "item_ids": np.arange(10)}
+    train = Interactions(np.array([0, 0, 0, 0, 1]), np.array([0, 1, 2, 3, 4]), **ids)
+    split = ipseval.Split(train, Interactions(np.array([0]), np.array([9]), **ids))
+    # User 0 was shown 5 of 10 items, and 4 of 10 are in training: 2 expected. User 1: 2 · 1/10.
+    exposure = expose(split, np.array([0, 0, 0, 0, 0, 1, 1]), np.array([0, 1, 2, 3, 8, 4, 5]))
+    overlap = measure_training_overlap(exposure, split)
+    assert (overlap.n_removed, overlap.n_expected) == (5, pytest.approx(2.2))
+    assert not overlap.is_excessive  # 2.8 more than expected, and √2.2 = 1.5
+
+
+def test_ppi_is_left_out_with_the_count_where_the_log_is_a_part_of_the_random_exposure():
+    world = World(n_users=300, n_items=60, mean_relevant=8, rng=0)
+    split = world.split(rng=1)
+    models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
+    rng = np.random.default_rng(3)
+    keys = rng.choice(split.n_users * split.n_items, 4000, replace=False)
+    apart = expose(split, *np.divmod(keys, split.n_items))
+    found = correct(models, split, random_exposure=apart, metrics=["atop"], rng=0)
+    assert PPI in set(found.frame["estimator"])
+    joined = np.union1d(keys, split.train.pair_key)
+    whole = expose(split, *np.divmod(joined, split.n_items))
+    count = f"{len(split.train):,} pairs of the random exposure are in training"
+    with pytest.warns(ipseval.errors.DataWarning, match=f"PPI is left out: {count}"):
+        refused = correct(models, split, random_exposure=whole, metrics=["atop"], rng=0)
+    assert PPI not in set(refused.frame["estimator"])
+    assert RANDOM_SAMPLE in set(refused.frame["estimator"])

@@ -143,8 +143,10 @@ def test_reference_values_move_the_estimates_and_narrow_the_plan():
     correction = ipseval.correct(models, split, **options, rng=0)
     log_correction = ipseval.correct(models, split, rng=0)
     # Both values are of one experiment, so that neither is expected from the other.
-    log_rows = log_correction.frame[log_correction.frame["estimator"] == "corrected"].set_index("model")
-    log_estimates = log_rows.loc["popular", "estimate"].tolist()
+    of_popular = [model == "popular" for model, _ in log_correction.path.cells]
+    log_estimates = log_correction.posterior.total_mean[of_popular].tolist()
+    assert correction.has_point_estimate
+    assert not log_correction.has_point_estimate
     assert correction.reference_values["expected"].tolist() == pytest.approx(log_estimates)
     assert correction.leader is None  # reference values are about levels, not about the order
     plan, log_plan = (
@@ -167,8 +169,10 @@ def test_reference_values_alone_give_no_winner_even_if_the_posterior_is_concentr
     assert "Exposure was not measured, so no winner is named." in correction.verdict
     exposure = RandomExposure.from_ratings(world.study(6, n_per_user=20).random, threshold=4)
     exposure_correction = ipseval.correct(models, split, random_exposure=exposure, **options)
-    assert exposure_correction.leader == "popular"
-    assert "recall@10 leads to the same conclusion." in exposure_correction.verdict
+    # These values contradict the random sample, and it does not have popular ahead itself.
+    assert (exposure_correction.order["p_better_than_next"].dropna() > 0.99).all()
+    assert exposure_correction.leader is None
+    assert "The random sample itself does not have popular ahead" in exposure_correction.verdict
 
 
 @pytest.mark.parametrize("n_users", [1, 100, 10_000])
@@ -280,3 +284,16 @@ def test_a_ratio_to_a_recommender_without_hits_is_refused():
     path_without_hits = replace(path, value=path.value * [1.0, 0.0])
     with pytest.raises(InputError, match="expected to be 0"):
         correct_path(path_without_hits, **ratio_options(1.2, 0.1))
+
+
+def test_the_error_of_a_ratio_is_that_of_the_value_of_its_numerator():
+    # A ratio of 1.2 ± 0.1 to a recommender that is expected at 0.25 is an observation with error 0.025.
+    path = tiny_path()
+    parsed = parse_reference_values({("a", "b"): {"recall@5": (1.2, 0.1)}}, AB_RATIO)
+    observations = ReferenceValues.from_values(parsed, path, np.array([0.4, 0.25]))
+    assert observations.error == pytest.approx([0.025])
+    assert observations.contrast.tolist() == [[1.0, -1.2]]
+    level = ReferenceValues.from_values(
+        parse_reference_values({"a": {"recall@5": (0.3, 0.02)}}, RANDOMISED), path, np.array([0.4, 0.25])
+    )
+    assert level.error == pytest.approx([0.02])

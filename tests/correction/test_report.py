@@ -59,10 +59,26 @@ def make_report(*orders: MetricOrder, n_random: int = 0) -> CorrectionReport:
 
 VERDICTS = {
     "the log alone": (
-        make_order(is_informed=False),
+        make_order(is_informed=False, sample_lead=None),
         [
             "No clear winner. a ranks first by AOA. P(a better than b) = 0.6 (calibrated on simulated logs). "
             "Exposure was not measured, so no winner is named.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "interactions without random exposure": (
+        make_order(p_better={"ab": 0.99, "ac": 0.99}, sample_lead=None),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. No items were shown at random, "
+            "so no winner is named.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "a winner that the random sample does not support": (
+        make_order(p_better={"ab": 0.99, "ac": 0.99}, sample_lead=np.zeros((3, 3))),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. The random sample itself does "
+            "not have a ahead of every other recommender by 0.5 standard errors, so no winner is named.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
     ),
@@ -180,7 +196,7 @@ def test_one_estimand_is_named_in_the_head_line_and_rows_are_sorted_by_the_first
     log_correction, exposure_correction
 ):
     for correction, columns in (
-        (log_correction, ["AOA (pooled)", "bias-corrected", "P(better than next)"]),
+        (log_correction, ["AOA (pooled)", "plausible range", "P(better than next)"]),
         (
             exposure_correction,
             ["AOA (pooled)", "random sample", "PPI", "bias-corrected", "P(better than next)"],
@@ -196,9 +212,16 @@ def test_one_estimand_is_named_in_the_head_line_and_rows_are_sorted_by_the_first
     assert "random-exposure positives of" in exposure_correction.tables().summary[0]
 
 
-def test_the_corrected_column_has_the_estimate_with_its_interval(log_correction):
-    row = log_correction.order.iloc[0]
+def test_the_corrected_column_has_the_estimate_with_its_interval(exposure_correction):
+    row = exposure_correction.order.iloc[0]
     text = f"{row['corrected']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+    assert exposure_correction.tables().parts[0].rows[0][4].plain == text
+    assert text in " ".join(repr(exposure_correction).split())
+
+
+def test_the_column_of_plausible_ranges_has_intervals_only(log_correction):
+    row = log_correction.order.iloc[0]
+    text = f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
     assert log_correction.tables().parts[0].rows[0][2].plain == text
     assert text in " ".join(repr(log_correction).split())
 

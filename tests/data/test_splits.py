@@ -258,6 +258,12 @@ def test_repeated_splits_differ_and_do_not_depend_on_their_number() -> None:
     assert pairs_of_three[0] != pairs_of_three[1] != pairs_of_three[2]
 
 
+def test_the_rth_repeated_split_is_that_of_the_rth_child_of_the_generator() -> None:
+    children = np.random.default_rng(4).spawn(3)
+    for split, child in zip(repeated_splits(EVEN, 3, rng=4), children, strict=True):
+        assert pairs(split.test) == pairs(split_random(EVEN, rng=child).test)
+
+
 def test_repeated_splits_use_the_method_and_its_options() -> None:
     splits = list(repeated_splits(make_timed_log(), 2, method=split_leave_one_out, rng=0, n_validation=0))
     assert [len(split.test) for split in splits] == [2, 2]

@@ -8,10 +8,11 @@ import pytest
 import ipseval
 from ipseval.data import Interactions
 from ipseval.data.splits import split_global_time, split_leave_one_out, split_sliding, split_temporal
-from ipseval.errors import DataWarning, InputError
+from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.validation.datasets import (
     CARDS,
     load_adjacency,
+    load_cm100k,
     load_coat,
     load_kuairand,
     load_movielens,
@@ -34,6 +35,33 @@ def test_the_published_files_of_coat_have_the_published_counts_and_no_changed_ra
         (tmp_path / name).write_bytes(content.replace(b"5", b"4", name == "test.ascii"))
     with pytest.raises(InputError, match=r"test\.ascii has sha256 [0-9a-f]{12}…, expected [0-9a-f]{12}…: it"):
         load_coat(tmp_path)
+
+
+def test_cm100k_has_its_published_counts_and_three_disjoint_parts():
+    study = load_cm100k(shared_data("cm100k"))
+    positives = study.positives()
+    assert (study.biased.n_users, study.biased.n_items) == (1054, 1084)
+    assert len(study.random) / 103584 == pytest.approx(0.2, abs=0.001)
+    assert len(study.calibration) / 103584 == pytest.approx(0.2, abs=0.001)
+    # P(known | liked) is .247 in the whole file: 7,325 of 29,624.
+    n_relevant = study.counted_propensity.n_relevant.sum()
+    assert study.counted_propensity.n_observed.sum() / n_relevant == pytest.approx(0.247, abs=0.015)
+    assert len(positives.biased) / (0.6 * 7325) == pytest.approx(1, abs=0.02)
+    keys = [log.pair_key for log in (study.biased, study.calibration, study.random)]
+    assert np.unique(np.concatenate(keys)).size == sum(key.size for key in keys)
+
+
+def test_gamma_of_cm100k_measured_on_pairs_outside_log_and_truth_is_46():
+    gammas = []
+    for number in range(4):
+        study = load_cm100k(shared_data("cm100k"), rng=number)
+        shown = ipseval.RandomExposure.from_ratings(study.calibration, threshold=1)
+        with pytest.warns(IdentificationWarning, match="counting noise"):
+            fit = ipseval.fit_gamma_from_exposure(
+                study.positives().biased.popularity, shown.n_exposed, shown.n_positive
+            )
+        gammas.append(fit.gamma)
+    assert np.mean(gammas) == pytest.approx(0.46, abs=0.03)
 
 
 def test_kuairand_has_its_published_counts():

@@ -15,7 +15,14 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.inference import compare
 from tests.inside.estimators import Moments
-from tests.inside.inference import FEW, adjust_p_values, compute_detectable_difference, compute_pair_tests
+from tests.inside.inference import (
+    FEW,
+    _compute_differences_by_products,
+    _stack_common_effects,
+    adjust_p_values,
+    compute_detectable_difference,
+    compute_pair_tests,
+)
 
 
 def make_estimate(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:
@@ -115,6 +122,16 @@ def test_rounding_differences_count_as_zero_among_many_recommenders():
     assert tests.of("m0", "m1") == (0.0, 1.0)
     assert 0 < tests.of("m0", "m2")[1] <= 1
     assert tests.of("m0", "m2")[0] == pytest.approx(values[0].mean() - values[2].mean())
+
+
+def test_errors_of_nearly_equal_recommenders_keep_their_digits_among_many():
+    rng = np.random.default_rng(5)
+    values = 1e3 * rng.random((FEW + 1, 9))
+    values[1] = values[0] + 1e-4 * rng.random(9)
+    estimates = [make_estimate(row) for row in values]
+    _, error, _ = _compute_differences_by_products(estimates, _stack_common_effects(estimates))
+    difference = values[1] - values[0]
+    assert error[0, 1] == pytest.approx(difference.std(ddof=1) / 3, rel=1e-6)
 
 
 def test_undefined_estimates_stay_nan_and_do_not_count_in_the_family():

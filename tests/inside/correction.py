@@ -9,10 +9,12 @@ from ipseval.correction._odds import fit_odds, logistic
 from ipseval.correction._order import (
     MetricOrder,
     choose_recommender,
+    compute_challenger_threshold,
     find_challenger,
     find_leader,
     find_tied_first,
     least_probability_better,
+    least_sample_lead,
     rank_by_aoa,
 )
 from ipseval.correction._path import _intraclass_correlation, _typical_hit, regress_on_aoa
@@ -20,4 +22,9 @@ from ipseval.correction._posterior import Posterior, RandomSample, compute_poste
 from ipseval.correction._prior import ALPHAS, SCALES
 from ipseval.correction._reference_values import ReferenceValue, ReferenceValues, parse_reference_values
 from ipseval.correction._report import CorrectionReport, correction_tables, verdict_sentences
-from ipseval.correction.prediction_powered import compute_ratio, compute_totals, list_pairs_to_predict
+from ipseval.correction.prediction_powered import (
+    compute_ratio,
+    compute_totals,
+    list_pairs_to_predict,
+    measure_training_overlap,
+)

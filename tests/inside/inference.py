@@ -8,6 +8,8 @@ from ipseval.inference.bootstrap_intervals import bootstrap_refit
 from ipseval.inference.comparisons import (
     FEW,
     PairTests,
+    _compute_differences_by_products,
+    _stack_common_effects,
     adjust_p_values,
     compute_detectable_difference,
     compute_pair_tests,

@@ -13,7 +13,7 @@ from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.tools import add_constant
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
-from ipseval.propensity import fit_gamma
+from ipseval.propensity import fit_gamma, fit_gamma_from_exposure
 from tests.inside.propensity import refit_levels, warn_about_fit
 
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
@@ -339,3 +339,27 @@ def test_the_frequency_of_each_popularity_has_the_curve_of_the_fit():
         rate = np.exp(gamma_fit.slope[0]) * np.array([1, 2, 4, 8.0]) ** gamma_fit.gamma
         expected = rate if method == "poisson" else 50 * (1 - np.exp(-rate))
         assert frame["fitted"].to_numpy() == pytest.approx(expected)
+
+
+def test_lists_with_one_item_only_are_refused():
+    with pytest.raises(InputError, match="at least two different items with n\\* > 0; they contain one"):
+        fit_gamma([1, 2, 4, 8, 16], [0, 0, 0, 0, 30], 30, drop_top=0)
+
+
+def test_one_positive_exposure_is_refused():
+    with pytest.raises(InputError, match="at least two exposures must be positive; 1 of 500 is"):
+        fit_gamma_from_exposure([1, 2, 4, 8, 16], [100] * 5, [0, 0, 0, 1, 0])
+
+
+@pytest.mark.parametrize("method", ["negative-binomial", "poisson", "cloglog"])
+def test_lists_of_the_most_popular_items_alone_are_flagged_or_refused_with_the_reason(method):
+    popularity = np.repeat([1, 2, 3, 5, 8, 13, 21, 34], 5)
+    counts = np.where(popularity >= 21, 100, 0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            texts = list(fit_gamma(popularity, counts, 100, method, drop_top=0).warnings)
+        except InputError as error:
+            texts = [str(error)]
+    assert any("separation: the lists contain all items with n* ≥ 21 and no other" in text for text in texts)
+    assert not any("deviance" in str(warning.message) for warning in caught)

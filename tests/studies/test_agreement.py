@@ -14,6 +14,7 @@ from scipy import stats
 
 from ipseval.errors import InputError
 from ipseval.studies.agreement import mean_agreement, order_agreement
+from tests.inside.agreement import _fit_true_values, compute_noise_covariance
 
 # Eight recommenders; b swaps the best two and moves the last to third place.
 A = {"a": 8.0, "b": 7.0, "c": 6.0, "d": 5.0, "e": 4.0, "f": 3.0, "g": 2.0, "h": 1.0}
@@ -103,38 +104,90 @@ def test_default_k_stays_below_the_number_of_recommenders() -> None:
     assert list(order_agreement(range(6), range(6)).overlap) == [1, 3, 5]
 
 
-@pytest.mark.parametrize(("n_users", "level"), [(30, 0.95), (6, 0.8)])
-def test_intervals_are_those_of_the_means_over_resampled_users(n_users: int, level: float) -> None:
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, 4, n_users))
+def simulate_values(n, n_users, step, rng, common=0.0):
+    """Return per-user values of n recommenders that are `step` apart; b swaps two of them."""
+    true_a = step * np.arange(n)
+    true_b = true_a.copy()
+    true_b[[1, 2]] = true_b[[2, 1]]
+    user = 0.2 * rng.standard_normal(n_users)
+    a = true_a[:, None] + user + 0.25 * rng.standard_normal((n, n_users))
+    b = true_b[:, None] + common * user + 0.25 * rng.standard_normal((n, n_users))
+    return a, b, order_agreement(true_a, true_b, k=1)
+
+
+def test_values_are_those_of_the_measured_means_and_intervals_have_the_requested_level() -> None:
+    a, b, _ = simulate_values(5, 60, 0.05, np.random.default_rng(0))
     a[0, 3] = b[2, 2] = np.nan  # users without a value
-    if n_users == 6:
-        b[:] = rng.integers(0, 2, size=b.shape)
-        a[1, 2:] = np.nan  # in some replicates nobody has a value of the second recommender
-    options = {"k": 2, "n_resamples": 60, "rng": 9, "confidence_level": level}
-    result, generator = order_agreement(a, b, **options), np.random.default_rng(9)
-    replicates = []
-    for _ in range(60):
-        users = generator.integers(0, n_users, n_users)
-        if np.isnan(a[:, users]).all(axis=1).any():
-            replicates.append(dict.fromkeys(result.values, np.nan))
-        else:
-            means = (np.nanmean(values[:, users], axis=1) for values in (a, b))
-            replicates.append(order_agreement(*means, k=2).values)
-    expected = order_agreement(np.nanmean(a, axis=1), np.nanmean(b, axis=1), k=2)
-    assert dict(result.values) == expected.values
-    assert (result.unit, result.n_units, result.confidence_level) == ("users", n_users, level)
-    for name in ("or@2", "src", "ipc", "tau_b"):
-        ends = [(1 - level) / 2, (1 + level) / 2]
-        low, high = np.nanquantile([values[name] for values in replicates], ends)
-        assert result.intervals[name] == pytest.approx((low, high))
-        assert (result.to_dict()[f"{name}_low"], result.to_dict()[f"{name}_high"]) == result.intervals[name]
-    share = np.mean([np.isnan(values["src"]) for values in replicates])
-    undefined = f"src and tau_b undefined in {share:.1%} of the replicates"
-    assert result.note.split("; ")[-1] == (undefined if n_users == 6 else "")
+    result = order_agreement(a, b, k=2, rng=9)
+    assert dict(result.values) == order_agreement(np.nanmean(a, axis=1), np.nanmean(b, axis=1), k=2).values
+    assert (result.unit, result.n_units, result.confidence_level, result.note) == ("users", 60, 0.95, "")
+    assert result.to_dict()["src_low"], result.to_dict()["src_high"] == result.intervals["src"]
     low, high = result.intervals["ipc"]
     assert f", ipc={result.ipc:.3g} [{low:.3g}, {high:.3g}], tau_b=" in repr(result)
-    assert repr(result).endswith(f"; 4 recommenders; {result.note})" if result.note else "; 4 recommenders)")
+    narrow = order_agreement(a, b, k=2, rng=9, confidence_level=0.5)
+    assert narrow.intervals["src"][0] >= result.intervals["src"][0]
+    assert narrow.intervals["src"][1] <= result.intervals["src"][1]
+
+
+def test_an_interval_narrows_to_the_true_agreement_with_many_users_and_says_nothing_with_few() -> None:
+    rng = np.random.default_rng(1)
+    a, b, truth = simulate_values(5, 20_000, 0.05, rng)
+    assert order_agreement(a, b, k=1, rng=0).intervals["tau_b"] == (truth.tau_b, truth.tau_b)
+    few = order_agreement(*simulate_values(5, 20, 0.003, rng)[:2], k=1, rng=0)
+    assert few.intervals["tau_b"][0] < -0.5
+    assert few.intervals["tau_b"][1] > 0.9
+
+
+def test_there_is_no_interval_for_one_user_or_a_side_without_differences() -> None:
+    one = order_agreement([[1.0], [2.0]], [[1.0], [2.0]])
+    assert (dict(one.intervals), one.note) == ({}, "one user: no interval")
+    equal = order_agreement(np.ones((3, 4)), np.arange(12.0).reshape(3, 4))
+    assert not equal.intervals
+    assert equal.note.endswith("no interval: all users have the same value for all recommenders of one side")
+
+
+def test_noise_is_the_covariance_of_means_over_the_users_that_have_a_value() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=(3, 40))
+    assert compute_noise_covariance(values) == pytest.approx(np.cov(values) / 40)
+    values[0, :10] = np.nan
+    deviation = values[0, 10:] - values[0, 10:].mean()
+    expected = (deviation**2).sum() / 30**2 * 40 / 39
+    assert compute_noise_covariance(values)[0, 0] == pytest.approx(expected)
+
+
+def test_true_values_given_one_prior_are_those_of_conditioning_a_normal_vector() -> None:
+    # An unknown level is a level with a very large variance: plain conditioning of normal vectors.
+    rng = np.random.default_rng(3)
+    root = rng.normal(size=(6, 6))
+    noise = root @ root.T / 10
+    means = rng.normal(size=6)
+    prior = np.kron(np.array([[1.0, 0.6], [0.6, 2.0]]), np.eye(3))
+    design = np.kron(np.eye(2), np.ones((3, 1)))
+    with_level = prior + 1e7 * design @ design.T
+    gain = with_level @ np.linalg.inv(with_level + noise)
+    fit = _fit_true_values(means, noise, prior)
+    assert fit.mean == pytest.approx(gain @ means, abs=1e-5)
+    assert fit.covariance == pytest.approx(with_level - gain @ with_level, abs=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_users", [100, 1000])
+@pytest.mark.parametrize("n", [5, 10])
+def test_intervals_contain_the_true_agreement_in_90_per_cent_of_simulations(n: int, n_users: int) -> None:
+    covered: list[bool] = []
+    measured = []
+    rng = np.random.default_rng([n, n_users])
+    for step in (0.003, 0.01, 0.03):
+        for _ in range(40):
+            a, b, truth = simulate_values(n, n_users, step, rng, common=0.5)
+            result = order_agreement(a, b, k=1, n_draws=400, rng=rng)
+            measured.append(result.tau_b - truth.tau_b)
+            for name in ("src", "tau_b", "ipc"):
+                low, high = result.intervals[name]
+                covered.append(low - 1e-9 <= truth.values[name] <= high + 1e-9)
+    assert np.mean(measured) < -0.1  # what noise takes off, which a bootstrap doubles
+    assert np.mean(covered) >= 0.9
 
 
 def test_mean_over_data_sets_is_the_mean_with_an_interval_over_data_sets() -> None:

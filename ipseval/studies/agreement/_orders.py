@@ -12,6 +12,7 @@ import numpy as np
 from ipseval.errors import InputError
 from ipseval.inference.intervals import compute_quantiles
 from ipseval.inference.orders import RowOrders, compute_agreement
+from ipseval.studies.agreement._true_values import draw_true_values
 from ipseval.utils.checks import as_generator, check_fraction, check_positive_int, format_examples
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, RngLike
@@ -33,13 +34,13 @@ class OrderAgreement:
         Measure → value: ``"or@k"`` in [0, 1] (1: the same k at the top), ``"src"`` and ``"tau_b"`` in [-1, 1]
         (1: the same order), ``"ipc"`` in 0 … n(n-1)/2 (0: no pair is inverted). NaN: see `note`.
     intervals : mapping
-        Measure → (low, high), where a bootstrap was run; else empty.
+        Measure → (low, high), from per-user values or several data sets; else empty.
     n_recommenders : int
         Number of recommenders ranked.
     unit : str
-        Resampled unit: ``"users"``, ``"data sets"``, or empty.
+        Unit of the intervals: ``"users"``, ``"data sets"``, or empty.
     n_units : int
-        Number of users or data sets resampled (0: none).
+        Number of users or data sets (0: no intervals).
     confidence_level : float
         Level of the intervals.
     note : str
@@ -133,7 +134,7 @@ def order_agreement(
     *,
     k: int | Iterable[int] | None = None,
     confidence_level: float = 0.95,
-    n_resamples: int = 1000,
+    n_draws: int = 1000,
     rng: RngLike = None,
 ) -> OrderAgreement:
     """Compute how far two sets of metric values rank the same recommenders alike; higher values are better.
@@ -142,22 +143,22 @@ def order_agreement(
     ----------
     a, b : sequence, or mapping name → value
         One value per recommender, or one (n_users,) array of per-user values per recommender, NaN for a user
-        without a value. Then the means over users are ranked, and intervals come from a bootstrap over users,
-        which must be the same in both and in the same order. Mappings must have the same names; sequences the
-        same order.
+        without a value. Then the means over users are ranked, and there are intervals for the agreement of
+        the true means. Users must be the same in both and in the same order. Mappings must have the same
+        names; sequences the same order.
     k : int or iterable of int, optional
         The k of OR@k. Default: 1, 3 and 5, as far as they are below the number of recommenders.
     confidence_level : float, default 0.95
         Level of the intervals.
-    n_resamples : int, default 1000
-        Number of resamples of users.
+    n_draws : int, default 1000
+        Number of draws of the true means.
     rng : int, Generator or None, default None
-        Source of the resamples.
+        Source of the draws.
 
     Returns
     -------
     OrderAgreement
-        The value of each measure, with intervals for per-user values.
+        The value of each measure between the measured means, with intervals for per-user values.
 
     Raises
     ------
@@ -176,6 +177,12 @@ def order_agreement(
     When tied recommenders are at positions k and k + 1, OR@k is its expectation over breaking the ties at
     random, independently in both rankings. SRC and tau-b are NaN when all values of a ranking are equal.
 
+    The noise of the means makes two orders less alike than the true orders. The intervals are of the agreement
+    of the true means: quantiles over draws from their posterior, given the means and the covariance of their
+    noise. The true pairs of values are normal over recommenders, with unknown spreads and correlation. A
+    measured value may therefore lie outside its interval. With noise as large as the differences, the interval
+    contains almost all values.
+
     References
     ----------
     Zhao, Chen, Wang, Gu and Wen, "Revisiting Alternative Experimental Settings for Evaluating Top-N Item
@@ -190,7 +197,7 @@ def order_agreement(
     OrderAgreement(or@1=1, or@2=0.5, src=0.5, ipc=1, tau_b=0.333; 3 recommenders)
     """
     check_fraction("confidence_level", confidence_level)
-    check_positive_int("n_resamples", n_resamples)
+    check_positive_int("n_draws", n_draws)
     names, a_values = _read_values("a", a)
     b_names, b_values = _read_values("b", b)
     if names is not None and b_names is not None:
@@ -214,10 +221,7 @@ def order_agreement(
             f"a has {a_values.shape[1]:,} users and b has {b_values.shape[1]:,}; give both over the same "
             "users in the same order, NaN where a user has no value."
         )
-    replicates = _resample_measures(a_values, b_values, agreement.overlap, n_resamples, rng)
-    return add_intervals(
-        agreement, replicates, unit="users", n_units=a_values.shape[1], level=confidence_level
-    )
+    return _add_intervals_of_true_means(agreement, a_values, b_values, confidence_level, n_draws, rng)
 
 
 @public_function
@@ -404,36 +408,32 @@ def _mean_of_defined(values: FloatArray) -> FloatArray:
     return means
 
 
-def _resample_measures(
-    a: FloatArray, b: FloatArray, k: Iterable[int], n_resamples: int, rng: RngLike
-) -> dict[str, FloatArray]:
-    """Return each measure in every resample of users, from per-user values (n_recommenders, n_users)."""
-    a_means, b_means = _resample_means(a, b, n_resamples, rng)
-    replicates = compute_agreement(RowOrders.of(a_means), RowOrders.of(b_means), k)
-    # A recommender without a value for any drawn user has no position in the ranking.
-    is_undefined = np.isnan(a_means).any(axis=1) | np.isnan(b_means).any(axis=1)
-    measures: dict[str, FloatArray] = {}
-    for name, values in replicates.items():
-        measures[name] = np.where(is_undefined, np.nan, values)
-
-    return measures
-
-
-def _resample_means(
-    a: FloatArray, b: FloatArray, n_resamples: int, rng: RngLike
-) -> tuple[FloatArray, FloatArray]:
-    """Return the means over resampled users, (n_resamples, n_recommenders) each."""
-    generator = as_generator(rng)
+def _add_intervals_of_true_means(
+    agreement: OrderAgreement, a: FloatArray, b: FloatArray, level: float, n_draws: int, rng: RngLike
+) -> OrderAgreement:
+    """Return `agreement` with intervals from draws of the true means, or with the reason why it has none."""
     n_users = a.shape[1]
-    values = np.concatenate([a, b])
-    is_defined = ~np.isnan(values)
-    defined_values = np.where(is_defined, values, 0.0)
-    is_defined_count = is_defined.astype(np.int64)
-    means = np.full((n_resamples, len(values)), np.nan)
-    for row in means:
-        multiplicity = np.bincount(generator.integers(0, n_users, n_users), minlength=n_users)
-        # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
-        sums = np.einsum("u,ru->r", multiplicity.astype(np.float64), defined_values)
-        counts = np.einsum("u,ru->r", multiplicity, is_defined_count)
-        np.divide(sums, counts, out=row, where=counts.astype(bool))
-    return means[:, : len(a)], means[:, len(a) :]
+    reason = ""
+    if n_users < 2:
+        reason = "one user: no interval"
+    elif _is_constant(a) or _is_constant(b):
+        reason = "no interval: all users have the same value for all recommenders of one side"
+    if reason:
+        notes = [agreement.note] if agreement.note else []
+        return replace(agreement, note="; ".join([*notes, reason]))
+    a_draws, b_draws = draw_true_values(a, b, n_draws, as_generator(rng))
+    measures = compute_agreement(RowOrders.of(a_draws), RowOrders.of(b_draws), agreement.overlap)
+    tail = (1 - level) / 2
+    intervals = {}
+    for name, values in measures.items():
+        # Measures are discrete. The quantiles are values that occur, the outer ones where two are possible.
+        low = np.quantile(values, tail, method="lower")
+        high = np.quantile(values, 1 - tail, method="higher")
+        intervals[name] = (float(low), float(high))
+
+    return replace(agreement, intervals=intervals, unit="users", n_units=n_users, confidence_level=level)
+
+
+def _is_constant(values: FloatArray) -> bool:
+    """Return whether all values that are not NaN are equal."""
+    return bool(np.nanmax(values) == np.nanmin(values))

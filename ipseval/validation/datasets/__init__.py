@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipseval.utils.public import explain_missing_names
 from ipseval.validation.datasets._adjacency import load_adjacency
 from ipseval.validation.datasets._base import CARDS, DataCard, RandomExposureStudy, StudyPositives
+from ipseval.validation.datasets._cm100k import load_cm100k
 from ipseval.validation.datasets._movielens import load_movielens
 from ipseval.validation.datasets._open_bandit import BanditStudy, load_open_bandit
 from ipseval.validation.datasets._random_exposure import (
@@ -19,6 +20,7 @@ STUDIES = {
     "yahoo-r3": load_yahoo_r3,
     "kuairand": load_kuairand,
     "kuairec": load_kuairec,
+    "cm100k": load_cm100k,
 }
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "RandomExposureStudy",
     "StudyPositives",
     "load_adjacency",
+    "load_cm100k",
     "load_coat",
     "load_kuairand",
     "load_kuairec",

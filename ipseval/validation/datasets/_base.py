@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.errors import InputError
-from ipseval.propensity import Propensity
+from ipseval.propensity import CountedPropensity, Propensity
 from ipseval.utils.checks import check_counts, check_positive_int, check_real
 from ipseval.utils.ids import is_member, same_ids
 from ipseval.utils.public import public_class
@@ -37,6 +37,8 @@ class DataCard:
         Published sizes, e.g. {"users": 290}.
     sha256 : mapping of file name to checksum
         For files that do not change between releases.
+    caveats : str
+        What conclusions from the data set depend on; empty if nothing is special.
     """
 
     name: str
@@ -47,16 +49,20 @@ class DataCard:
     citation: str
     sizes: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
+    caveats: str = ""
 
     def __repr__(self) -> str:
         return f"DataCard({self.title})"
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{count:,} {noun}" for noun, count in self.sizes.items())
-        return (
+        text = (
             f"{self.title}\n  sizes     {sizes or 'depend on the release'}\n  source    {self.url}\n"
             f"  get it    {self.how_to_get}\n  licence   {self.licence}\n  cite      {self.citation}"
         )
+        if self.caveats:
+            text += f"\n  caveats   {self.caveats}"
+        return text
 
 
 def _load_cards() -> dict[str, DataCard]:
@@ -133,6 +139,10 @@ class RandomExposureStudy:
         Published propensities of the biased log, where there are any.
     card : DataCard or None
         Source, licence and citation.
+    calibration : Interactions or None
+        Further ratings of items that were shown at random, in neither log, to calibrate propensities on.
+    counted_propensity : CountedPropensity or None
+        Counts of observed pairs in `calibration`, where observation was measured.
     """
 
     name: str
@@ -141,16 +151,22 @@ class RandomExposureStudy:
     threshold: float
     propensity: Propensity | None = None
     card: DataCard | None = None
+    calibration: Interactions | None = None
+    counted_propensity: CountedPropensity | None = None
 
     def __post_init__(self) -> None:
         check_real("threshold", self.threshold)
         check_interactions(self.biased, "biased")
         check_interactions(self.random, "random")
-        for log, name in ((self.biased, "biased"), (self.random, "random-exposure")):
+        logs = {"biased": self.biased, "random-exposure": self.random}
+        if self.calibration is not None:
+            check_interactions(self.calibration, "calibration")
+            logs["calibration"] = self.calibration
+        for name, log in logs.items():
             if log.value is None:
                 raise InputError(f"the {name} log of a study needs ratings as value.")
-        if not same_ids(self.biased, self.random):
-            raise InputError("both logs of a study must be over the same user_ids and item_ids.")
+            if not same_ids(self.biased, log):
+                raise InputError("all logs of a study must be over the same user_ids and item_ids.")
 
     def __repr__(self) -> str:
         return (

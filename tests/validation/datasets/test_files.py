@@ -140,7 +140,7 @@ def test_a_pickle_under_the_right_name_is_refused_unread(tmp_path, load, names):
 
 def test_every_card_has_a_source_and_a_citation():
     assert set(CARDS) == {
-        "coat", "kuairand", "kuairec", "movielens", "open-bandit", "yahoo-r3",
+        "cm100k", "coat", "kuairand", "kuairec", "movielens", "open-bandit", "yahoo-r3",
     }  # fmt: skip
     for name, card in CARDS.items():
         assert card.name == name
@@ -149,3 +149,8 @@ def test_every_card_has_a_source_and_a_citation():
         for part in (card.title, card.licence, card.citation):
             assert len(part) > 5
             assert part in str(card)
+
+
+def test_caveats_are_the_last_line_of_a_card_that_has_some():
+    assert str(CARDS["cm100k"]).splitlines()[-1].startswith("  caveats   Known is what a user remembers")
+    assert "caveats" not in str(CARDS["coat"])

@@ -1,4 +1,4 @@
-"""Coat, Yahoo! R3, KuaiRand, KuaiRec, Open Bandit and MovieLens: tiny files in the original layouts."""
+"""CM100K, Coat, Yahoo! R3, KuaiRand, KuaiRec, Open Bandit and MovieLens: tiny files in the original layouts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ipseval.errors import InputError
 from ipseval.validation.datasets import (
+    load_cm100k,
     load_coat,
     load_kuairand,
     load_kuairec,
@@ -58,6 +60,12 @@ def kuairec(
     header=KUAI_HEADER,
 ):
     return write(folder, **{"big_matrix.csv": header + big, "small_matrix.csv": header + small})
+
+
+def cm100k(
+    folder, rows="5\t7\t1\t1\n5\t9\t0\t1\n8\t7\t2\t0\n8\t9\t1\t1\n", header="user\titem\trating\tknown\n"
+):
+    return write(folder, **{"ratings.tsv": header + rows})
 
 
 def bandit(folder, random=RANDOM, bts=f"0,{TIME},2,1,1,0.25,abc\n", n_items=34):
@@ -132,6 +140,55 @@ def test_kuairec_keeps_the_largest_watch_ratio_and_one_universe_of_ids(tmp_path)
     assert (pairs(positives.random), pairs(positives.random_negatives)) == ([(4, 5)], [(4, 7)])
 
 
+def rate_every_track(n_users=40, n_items=50):
+    """Return rows in which each user rates each track: liked by even users, known where item is below 20."""
+    user, item = np.divmod(np.arange(n_users * n_items), n_items)
+    return pd.DataFrame({"user": user, "item": item, "rating": 1 - user % 2, "known": (item < 20) * 1})
+
+
+def test_cm100k_divides_each_users_ratings_into_a_log_of_known_tracks_a_counting_part_and_the_truth(tmp_path):
+    frame = rate_every_track()
+    frame.to_csv(tmp_path / "ratings.tsv", sep="\t", index=False)
+    study = load_cm100k(tmp_path, verify=False)
+    assert (study.random.activity == 10).all()  # 20% of 50 tracks
+    assert (study.calibration.activity == 10).all()
+    parts = [set(pairs(log)) for log in (study.biased, study.calibration, study.random)]
+    assert not parts[0] & parts[1]
+    assert not parts[0] & parts[2]
+    assert not parts[1] & parts[2]
+    n_known_elsewhere = sum(item < 20 for part in parts[1:] for _, item in part)
+    assert len(study.biased) == 40 * 20 - n_known_elsewhere  # all known tracks of the remaining 60%
+    assert study.biased.item.max() < 20
+    assert set(study.random.value) == {0.0, 1.0}
+    assert study.positives().biased.user.max() % 2 == 0
+    assert study.n_in_both == 0
+
+
+def test_cm100k_counts_known_tracks_among_the_liked_tracks_of_the_counting_part(tmp_path):
+    rate_every_track().to_csv(tmp_path / "ratings.tsv", sep="\t", index=False)
+    study = load_cm100k(tmp_path, verify=False)
+    liked = study.calibration.select(study.calibration.value >= 1)
+    assert study.counted_propensity.n_relevant.tolist() == liked.popularity.tolist()
+    is_known = np.arange(50) < 20
+    assert study.counted_propensity.n_observed.tolist() == np.where(is_known, liked.popularity, 0).tolist()
+
+
+def test_cm100k_is_always_the_same_study_and_another_seed_divides_it_otherwise(tmp_path):
+    rate_every_track().to_csv(tmp_path / "ratings.tsv", sep="\t", index=False)
+    studies = [load_cm100k(tmp_path, verify=False) for _ in range(2)]
+    assert pairs(studies[0].random) == pairs(studies[1].random)
+    assert pairs(load_cm100k(tmp_path, verify=False, rng=1).random) != pairs(studies[0].random)
+
+
+def test_a_study_checks_the_ids_and_the_values_of_its_calibration_part(tmp_path):
+    rate_every_track().to_csv(tmp_path / "ratings.tsv", sep="\t", index=False)
+    study = load_cm100k(tmp_path, verify=False)
+    with pytest.raises(InputError, match="the calibration log of a study needs ratings as value"):
+        replace(study, calibration=replace(study.calibration, value=None))
+    with pytest.raises(InputError, match="all logs of a study must be over the same user_ids"):
+        replace(study, calibration=replace(study.calibration, item_ids=np.arange(50, 100)))
+
+
 def test_both_logs_of_open_bandit_are_read_with_their_propensities(tmp_path):
     east = TIME.replace("24 00", "24 09").replace("+00", "+09")  # the same moment elsewhere
     study = load_open_bandit(bandit(tmp_path, bts=f"0,{east},2,1,1,0.25,abc\n"))
@@ -189,6 +246,14 @@ MALFORMED = {
         ({"test_ood": ""}, "test_ood.txt contains no item"),
     ],
     (kuairand, load_kuairand): [({}, "expected 19,685 users; the files have 2")],
+    (cm100k, partial(load_cm100k, verify=False)): [
+        ({"rows": ""}, "has no rows"),
+        ({"header": "user\titem\n"}, "cannot be read as user, item, rating, known"),
+        ({"rows": "5\t7\t3\t1\n"}, r"ratings of ratings.tsv must be 0, 1 or 2; 1 of 1 are not \(e.g. 3\)"),
+        ({"rows": "5\t7\t1\t2\n"}, r"known of ratings.tsv must be 0 or 1; 1 of 1 are not \(e.g. 2\)"),
+        ({"rows": "5\t7\t1\t1\n5\t7\t0\t1\n"}, "1 of 2 rows of ratings.tsv repeat an earlier user–item pair"),
+    ],
+    (cm100k, load_cm100k): [({}, "expected 1,054 users; the files have 2")],
     (kuairec, partial(load_kuairec, verify=False)): [
         ({"big": "0,5,1,1,,,,-1\n"}, "ratios of big_matrix.csv must be >= 0; 1 of 1 are not"),
         ({"big": "0,5,1,1,,,,inf\n"}, "must be >= 0; 1 of 1"),
