@@ -20,9 +20,8 @@ from ipseval.inference.interval_methods import compute_propensity_influences
 from ipseval.inference.weight_diagnostics import AllWeights
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.model_checks import resolve_missing
-from ipseval.utils.compute import available_cores
+from ipseval.utils.compute import available_cores, open_executor
 from ipseval.utils.counts import RESULT, Count, added, drop_zero_counts
-from ipseval.utils.threads import open_executor
 from ipseval.utils.types import AnyArray, IntArray
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
