@@ -34,9 +34,8 @@ from ipseval.ranking.model_checks import (
     resolve_missing,
 )
 from ipseval.utils.checks import warn_user
-from ipseval.utils.compute import available_cores
+from ipseval.utils.compute import available_cores, open_executor
 from ipseval.utils.notes import RESULT, Count, drop_zero_counts, merge_counts
-from ipseval.utils.threads import open_executor
 from ipseval.utils.types import AnyArray, IntArray
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)

@@ -20,10 +20,9 @@ from ipseval.utils.checks import (
     check_fraction,
     check_positive_int,
 )
-from ipseval.utils.compute import available_cores, one_blas_thread
+from ipseval.utils.compute import available_cores, one_blas_thread, open_executor
 from ipseval.utils.ids import unique_keys
 from ipseval.utils.notes import Note, join_notes
-from ipseval.utils.threads import open_executor
 from ipseval.utils.types import (
     AnyArray,
     BoolArray,

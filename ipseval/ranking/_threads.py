@@ -13,8 +13,7 @@ from types import ModuleType
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_type
-from ipseval.utils.compute import ComputeOptions, quiet_tqdm
-from ipseval.utils.threads import can_start_threads
+from ipseval.utils.compute import ComputeOptions, can_start_threads, quiet_tqdm
 
 NAME = "ipseval-ranking"
 BAR_DELAY = 2.0  # seconds before the progress bar appears

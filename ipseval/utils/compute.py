@@ -7,15 +7,18 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, check_positive_int
 from ipseval.utils.public import public_class
 
+P = ParamSpec("P")
+T = TypeVar("T")
 ENGINES = ("numpy", "numba")
 DEFAULT_MEMORY = 128 * 2**20
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
@@ -199,3 +202,35 @@ def _parse_bytes(max_memory: int | str) -> int:
     if unit not in UNITS:
         unit = f"{unit}B"
     return check_positive_int("max_memory", int(float(number) * UNITS[unit]))
+
+
+@cache
+def can_start_threads() -> bool:
+    """Return whether this process can start a thread, which Python in a browser and some sandboxes cannot."""
+    thread = threading.Thread(target=lambda: None, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    thread.join()
+    return True
+
+
+class SameThreadExecutor(Executor):
+    """Run each task at once in the thread that submits it."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run the task, and return a future that has its result or its exception."""
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def open_executor(n_threads: int, *, name: str = "") -> Executor:
+    """Return an executor with up to `n_threads` threads in addition to the calling one; none for 0."""
+    if n_threads < 1 or not can_start_threads():
+        return SameThreadExecutor()
+    return ThreadPoolExecutor(n_threads, name)

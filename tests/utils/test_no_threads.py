@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipseval.utils.threads import SameThreadExecutor, can_start_threads, open_executor
+from ipseval.utils.compute import SameThreadExecutor, can_start_threads, open_executor
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
