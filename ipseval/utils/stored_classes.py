@@ -6,6 +6,7 @@ If a class moves, change its row; the name in files stays.
 from __future__ import annotations
 
 STORED_CLASSES = {
+    "allocation": "ipseval.cli._correct:Allocation",
     "beyond-accuracy": "ipseval.evaluation.beyond._result:BeyondAccuracy",
     "claim": "ipseval.estimators.guarantees:Claim",
     "correction": "ipseval.correction._result:Correction",
