@@ -159,11 +159,8 @@ def plan_exposure(
     >>> models = {"popular": examples["popular"], "appeal": examples["appeal"]}
     >>> allocation = plan_exposure(
     ...     design="lists", models=models, split=split, n_users=50, n_items=20, rng=3)
-    >>> allocation.groupby("is_listed")["inclusion_probability"].agg(["size", "mean"]).round(2)
-               size  mean
-    is_listed
-    False       397  0.14
-    True        603  0.70
+    >>> allocation.groupby("is_listed")["inclusion_probability"].mean().round(2).to_dict()
+    {False: 0.15, True: 0.91}
 
     The precision of two experiments, planned from a correction that reads the log alone:
 

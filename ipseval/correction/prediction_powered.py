@@ -85,7 +85,7 @@ class TrainingOverlap:
 def measure_training_overlap(exposure: RandomExposure, split: Split) -> TrainingOverlap:
     """Return the overlap of a random exposure, before the removal of training pairs, with training."""
     n_exposed = np.bincount(exposure.user, minlength=split.n_users)
-    training_keys = unique_keys(split.excluded.pair_key)
+    training_keys = unique_keys(split.excluded_pairs.pair_key)
     n_training = np.bincount(training_keys // split.n_items, minlength=split.n_users)
     n_removed = int(is_member(exposure.pair_key, training_keys).sum())
     return TrainingOverlap(n_removed, float((n_exposed * n_training).sum() / split.n_items))

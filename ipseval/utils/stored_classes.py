@@ -7,6 +7,7 @@ registries are named by their family and their own name.
 from __future__ import annotations
 
 STORED_CLASSES = {
+    "allocation": "ipseval.cli._correct:Allocation",
     "beyond-accuracy": "ipseval.evaluation.beyond._result:BeyondAccuracy",
     "claim": "ipseval.estimators.guarantees:Claim",
     "correction": "ipseval.correction._result:Correction",

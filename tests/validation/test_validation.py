@@ -89,7 +89,11 @@ NO_REFERENCE = {
     "an exposure in words": ("random.csv", {}, "random_exposure must be RandomExposure; got str"),
     "no split": (SHOWN, {"split": None}, "random_exposure requires split"),
     "a threshold": (SHOWN, {"threshold": 4}, "threshold must be left out"),
-    "weights": (replace(SHOWN, weight=np.ones(1)), {}, "random_exposure must have equal weights"),
+    "weights": (
+        replace(SHOWN, weight=np.ones(1)),
+        {},
+        "estimators must average over pairs where random_exposure has unequal weights",
+    ),
     "other ids": (replace(SHOWN, n_items=50), {}, "50 items"),
 }
 
