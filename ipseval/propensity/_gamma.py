@@ -390,7 +390,7 @@ def fit_gamma(
             f"none of the {item_totals.size:,} items with n* > 0 that are kept was ever recommended."
         )
     n_recommended = int((item_totals > 0).sum())
-    if n_recommended == 1:
+    if n_recommended == 1 and method != "level-ols":  # which counts levels itself
         raise InputError(
             "the lists must contain at least two different items with n* > 0; they contain one, so that γ is not "
             "identified. Pass longer lists, or lists of more users."
