@@ -300,7 +300,7 @@ def fit_gamma(
     popularity: npt.ArrayLike,
     recommendations: npt.ArrayLike | sparse.csr_array,
     n_lists: int | None = None,
-    method: Method = "negative-binomial",
+    method: Method = "cloglog",
     *,
     drop_top: float = 0.005,
     source: Source = "unknown",
@@ -319,7 +319,7 @@ def fit_gamma(
         positions, or the result of `count_recommendations`. Lists allow a bootstrap.
     n_lists : int, optional
         Number of lists; not needed with lists.
-    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}, default "negative-binomial"
+    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}, default "cloglog"
         See Notes.
     drop_top : float, default 0.005
         Share in [0, 1) of the items, those with the highest n*, that is left out; fewer where n* is tied.

@@ -57,7 +57,7 @@ class PowerLawPropensity:
         or the counts.
     source : {"logging-policy", "evaluated", "unknown"}, default "unknown"
         Origin of the recommendations, as in `fit_gamma`.
-    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}, default "negative-binomial"
+    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}, default "cloglog"
         How γ is fitted to them, as in `fit_gamma`.
     exposure : RandomExposure, optional
         Random-exposure sample in the id space of the training log, as in `fit_gamma_from_exposure`.
@@ -84,7 +84,7 @@ class PowerLawPropensity:
     smoothing: float = 1.0
     recommendations: Any | None = None
     source: Source = "unknown"
-    method: Method = "negative-binomial"
+    method: Method = "cloglog"
     exposure: RandomExposure | None = None
 
     def __post_init__(self) -> None:

@@ -90,6 +90,6 @@ def test_power_law_counts_and_fits_in_one_line():
     expected = fit_gamma(log.popularity, count_recommendations(top, log, rng=0), source="logging-policy")
     assert propensity.gamma == expected.gamma
     assert propensity.fit.standard_error == expected.standard_error
-    assert "negative-binomial" in repr(propensity)
+    assert "cloglog" in repr(propensity)
     with pytest.warns(IdentificationWarning, match="under evaluation"):
         PowerLawPropensity(gamma="fit", recommendations=top, source="evaluated").fit(log)
