@@ -135,8 +135,8 @@ def list_metrics(labels: list[str]) -> None:
         parameters = ""
         if family.parameters:
             parameters = f" ({', '.join(family.parameters)})"
-        print_text(f"{label:<14}{family.summary}{parameters}")
+        print_text(f"{label:<19}{family.summary}{parameters}")
     for name, points in METRICS.list_offers().items():
-        print_text(f"{name:<14}of {describe_package(points[0])}")
+        print_text(f"{name:<19}of {describe_package(points[0])}")
     print_text(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
     print_text("\n--list-metrics LABELS prints the definition and the guarantees of metrics.")

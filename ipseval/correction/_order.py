@@ -119,8 +119,8 @@ def compute_challenger_threshold(n_exposed: int) -> float:
 
     Examples
     --------
-    >>> [round(compute_challenger_threshold(n_exposed), 2) for n_exposed in (0, 25, 50, 100, 400)]
-    [0.8, 0.72, 0.65, 0.5, 0.5]
+    >>> [round(compute_challenger_threshold(n_exposed), 2) for n_exposed in (0, 50, 100, 400)]
+    [0.8, 0.65, 0.5, 0.5]
     """
     share = min(n_exposed / N_EVIDENT_USERS, 1.0)
     return CHALLENGER_PROBABILITY - share * (CHALLENGER_PROBABILITY - EVIDENT_PROBABILITY)

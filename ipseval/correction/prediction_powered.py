@@ -95,8 +95,8 @@ def warn_about_overlap(overlap: TrainingOverlap) -> None:
     """Warn that PPI is left out, because the exposure overlaps with training more than by chance."""
     warn_user(
         f"PPI is left out: {overlap.n_removed:,} pairs of the random exposure are in training, and "
-        f"independent exposure explains {overlap.n_expected:,.0f}. Without them the shown pairs are no uniform "
-        "sample of the pairs outside training, so that PPI is biased. Read the random sample, and collect random "
+        f"independent exposure explains {overlap.n_expected:,.0f}. Without them the shown pairs differ from a "
+        "uniform sample of the pairs outside training, so PPI is biased. Read the random sample, and collect random "
         "exposure independently of the log.",
         DataWarning,
     )

@@ -229,7 +229,7 @@ def _warn_about_totals(pairs: Interactions, probability: FloatArray, ids: HasIds
 
     The number of candidates is known where `ids` is a split.
     """
-    excluded = getattr(ids, "excluded", None)
+    excluded = getattr(ids, "excluded_pairs", None)
     if excluded is None:
         return
     users = np.unique(pairs.user)

@@ -119,9 +119,9 @@ class Estimator(ABC):
         Returns
         -------
         Claim
-            "no claim" unless a subclass states a guarantee.
+            "no guarantee" unless a subclass states a guarantee.
         """
-        return Claim("no claim")
+        return Claim("no guarantee")
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
         """Raise if `metric` cannot be estimated with such a propensity; it is called before ranking.

@@ -65,7 +65,7 @@ def claim(
     estimator = resolve_estimator(estimator)
     # Contributions that are estimated from sampled ranks are biased, and so are weighted sums of them.
     if estimator.weighted and metric.approximate:
-        return Claim("no claim", metric.approximate)
+        return Claim("no guarantee", metric.approximate)
     return estimator.claim(metric, is_probability=is_probability, n_relevant=n_relevant)
 
 

@@ -7,7 +7,9 @@ from typing import Literal
 
 from ipseval.utils.public import public_class
 
-Level = Literal["exactly unbiased", "consistent", "nearly consistent", "not consistent", "biased", "no claim"]
+Level = Literal[
+    "exactly unbiased", "consistent", "nearly consistent", "not consistent", "biased", "no guarantee"
+]
 NRelevant = Literal["known", "estimated", "absent"]
 
 
@@ -22,7 +24,7 @@ class Claim:
         "exactly unbiased": the expectation equals the true value. "consistent": bias and error vanish as the
         number of users grows. "nearly consistent": a small bias from the random |S*_u| remains. "not
         consistent": a bias of order 1/|S*_u| remains for any number of users. "biased": biased unless P is
-        constant. "no claim": no guarantee, as for a plug-in estimate.
+        constant. "no guarantee": no guarantee, as for a plug-in estimate.
     condition : str, default ""
         Condition of the guarantee, such as "given the propensities".
 
@@ -40,8 +42,8 @@ class Claim:
     condition: str = ""
 
     def __str__(self) -> str:
-        if self.level == "no claim":
+        if self.level == "no guarantee":
             if self.condition:
                 return f"plug-in: no guarantee ({self.condition})"
-            return "plug-in: no claim"
+            return "plug-in: no guarantee"
         return f"{self.level} {self.condition}".strip()

@@ -133,9 +133,9 @@ class Ips(Estimator):
     ) -> Claim:
         """Return "exactly unbiased" with all its conditions; no guarantee where s_u is estimated."""
         if not metric.has_unbiased:
-            return Claim("no claim", "it has no unbiased form")
+            return Claim("no guarantee", "it has no unbiased form")
         if metric.needs_n_relevant and n_relevant != "known":
-            return Claim("no claim", "the numbers of relevant items are estimated from the weights")
+            return Claim("no guarantee", "the numbers of relevant items are estimated from the weights")
         if metric.root:
             return Claim("consistent", "given the propensities, as the root of an unbiased mean")
         conditions = ["the propensities"]

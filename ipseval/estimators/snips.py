@@ -39,7 +39,7 @@ CLAIMS_OF_MEANS = {
 def sum_weighted_contributions(sample: Sample, metric: Metric) -> FloatArray:
     """Return Σ_{i∈S*_u} w c of each user with positives, w = 1/P.
 
-    A metric that is no sum or mean of contributions c defines its own weighted value v_u of a user. Then
+    A metric other than a sum or mean of contributions c defines its own weighted value v_u of a user. Then
     v_u Σw is returned, or (v_u/|S*_u|) Σw for a metric of sum type.
     """
     ranked = sample.ranks_of(metric)
@@ -190,7 +190,7 @@ class Snips(Estimator):
             return CLAIMS_OF_MEANS[self.normalize]
         if metric.kind == "sum" and self.normalize != "user":
             return Claim("consistent", "up to the observation rate, given relative propensities")
-        return Claim("no claim", "observed positives represent all relevant items")
+        return Claim("no guarantee", "observed positives represent all relevant items")
 
     def linear_form(
         self, metric: Metric, positives: RankedPositives, *, is_probability: bool = False
@@ -343,8 +343,8 @@ class ShrunkSnips(Estimator):
     ) -> Claim:
         """Return that there is no guarantee."""
         if metric.kind == "mean":
-            return Claim("no claim")
-        return Claim("no claim", "observed positives represent all relevant items")
+            return Claim("no guarantee")
+        return Claim("no guarantee", "observed positives represent all relevant items")
 
     def _normalizer(self, sample: Sample, users: BoolArray) -> tuple[float, FloatArray]:
         """Return w̄ over the selected users, and the normaliser of every user, (n_users_with_positives,)."""

@@ -18,6 +18,7 @@ from ipseval.evaluation.report_tables import build_tables, describe_size
 from ipseval.evaluation.verdict import Verdict, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.reporting.tables import LEADING
+from ipseval.utils.notes import Count
 
 JsonRecord: TypeAlias = dict[str, Any]
 SCHEMA = "ipseval.evaluation"
@@ -107,7 +108,7 @@ def evaluation_record(
         "diagnostics": _to_records(content.diagnostics),
         "gamma_curves": [_curve_record(sweep) for sweep in page.curves.sweeps],
         "weight_by_popularity": _to_records(pd.DataFrame(dict(page.curves.popularity))),
-        "counts": [asdict(count) for count in content.counts],
+        "counts": [_count_record(count) for count in content.counts],
         "metrics": _metric_records(page, basis["metrics"]),
         "data": basis["data"],
     }
@@ -172,6 +173,11 @@ def _gamma_range_record(gamma_range: GammaRange | None) -> JsonRecord | None:
     record["next_below"] = gamma_range.next_below or None
     record["next_above"] = gamma_range.next_above or None
     return record
+
+
+def _count_record(count: Count) -> dict[str, object]:
+    """Return a count with the names of the columns of `Evaluation.data`."""
+    return {"subject": count.subject, "what": count.label, "count": count.count, "of": count.total}
 
 
 def _curve_record(sweep: GammaSweep) -> JsonRecord:

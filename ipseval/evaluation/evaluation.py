@@ -433,7 +433,7 @@ class Evaluation(Result):
         """The (metric, estimator) cells with a statistical guarantee."""
         cells = set()
         for (_, metric, estimator), estimate in self.estimates.items():
-            if estimate.claim.level != "no claim":
+            if estimate.claim.level != "no guarantee":
                 cells.add((metric, estimator))
         return frozenset(cells)
 

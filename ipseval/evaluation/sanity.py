@@ -225,7 +225,7 @@ def _check_training_scores(
 ) -> list[SanityWarning]:
     """Warn where training items are not scored higher than other items, in other rows, or than test items.
 
-    Training items at chance are no sign of a mistake if the recall of test items is above chance, because a
+    Training items at chance do not indicate a mistake if the recall of test items is above chance, because a
     recommender need not be fitted to the training items of a user.
     """
     n_users = float(sampled.percentile.size)

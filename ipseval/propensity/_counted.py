@@ -100,7 +100,7 @@ class CountedPropensity:
         Returns
         -------
         Propensity
-            One value per item, on the scale of probabilities.
+            One probability per item.
 
         Raises
         ------

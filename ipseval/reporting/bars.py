@@ -15,7 +15,7 @@ MIN_BAR_WIDTH = 0.2  # in per cent of the axis
 
 @dataclass(frozen=True)
 class Tick:
-    """A label of an axis: its position in per cent, its anchor ("start", "middle" or "end") and its text."""
+    """A label of an axis with its position in per cent and its alignment (start, middle or end)."""
 
     position: float
     anchor: str

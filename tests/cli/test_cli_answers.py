@@ -188,16 +188,16 @@ def test_a_fit_of_propensities_prints_what_it_says_and_stores_the_table(folder, 
 
 def test_metrics_are_listed_with_their_cutoffs_and_those_of_other_packages_behind_them(monkeypatch, capsys):
     point = SimpleNamespace(dist=SimpleNamespace(name="others", version="2.0"))
-    monkeypatch.setattr(type(METRICS), "offered", lambda _: {"serendipity": [point]})
+    monkeypatch.setattr(type(METRICS), "list_offers", lambda _: {"serendipity": [point]})
     assert main(["evaluate", "--list-metrics"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[: len(METRICS)]] == [
         *("recall@k", "precision@k", "cg@k", "dcg[@k]", "mean_dcg[@k]", "atop", "auc", "ap[@k]"),
-        *("ndcg[@k]", "rr[@k]", "hit@k", "rbp[@k]", "hits@k"),
+        *("ndcg[@k]", "rr[@k]", "hit@k", "rbp[@k]", "hits@k", "psp@k", "psndcg@k", "adjusted_recall@k"),
     ]
-    assert lines[1] == "precision@k   share of the first k that is relevant (denominator)"
-    assert lines[5] == "atop          mean share of items below a relevant one"
-    assert lines[len(METRICS) :][:2] == ["serendipity   of others 2.0", ""]
+    assert lines[1] == "precision@k        share of the first k that is relevant (denominator)"
+    assert lines[5] == "atop               mean share of items below a relevant one"
+    assert lines[len(METRICS) :][:2] == ["serendipity        of others 2.0", ""]
     assert lines[-3] == "On predicted ratings (evaluate_ratings): mae, mse, rmse"
     assert main(["evaluate", "--list-metrics", "auc,ap@10"]) == 0
     assert capsys.readouterr().out == f"{card('auc')}\n\n{card('ap@10')}\n"

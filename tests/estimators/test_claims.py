@@ -39,7 +39,7 @@ CLAIMS = {
     "snips": (WITHIN, PLUG_IN, PLUG_IN, PLUG_IN, WITHIN),
     "snips-global": (EXPOSED, RATE, PLUG_IN, PLUG_IN, EXPOSED),
     "snips-pooled": (PAIRS, RATE, WON, PLUG_IN, PAIRS),
-    "snips-shrunk": ("plug-in: no claim", PLUG_IN, PLUG_IN, PLUG_IN, "plug-in: no claim"),
+    "snips-shrunk": ("plug-in: no guarantee", PLUG_IN, PLUG_IN, PLUG_IN, "plug-in: no guarantee"),
     "dm": ("consistent given a right reward model",) * 5,
     "dr": (EITHER, "exactly unbiased given P; consistent given a right reward model", EITHER, EITHER, EITHER),
     "snips-impressions": ("consistent given P",) * 5,
@@ -92,7 +92,7 @@ def test_an_estimator_without_a_stated_guarantee_has_none():
         def positive_weights(self, sample):
             raise NotImplementedError
 
-    assert str(claim(metric("recall@5"), Mine())) == "plug-in: no claim"
+    assert str(claim(metric("recall@5"), Mine())) == "plug-in: no guarantee"
     assert (Mine().notes(one_positive_each=True, n_relevant="known"), Mine().caution(np.ones(3))) == ((), "")
     assert (Mine.weighted, Mine.weighting, Mine.target, Mine.separable) == (True, "1/P", "user", True)
     assert (Mine.counts_all_users, Mine.needs_rewards, Mine.takes_root) == (False, False, False)

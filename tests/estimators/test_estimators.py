@@ -312,14 +312,14 @@ def test_an_estimate_has_each_note_once(sums, extent, notes):
 
 def test_an_estimate_is_printed_with_its_error_where_it_has_one():
     users = UserSums(np.arange(2), np.array([0.0, 1.0]), np.ones(2))
-    no_claim = Claim("no claim")
+    no_claim = Claim("no guarantee")
     estimate = Estimate("recall@5", "aoa", users, 3, no_claim)
     assert repr(estimate) == (
-        "Estimate(recall@5 by aoa: 0.5000 ± 0.5000; 2 users, 3 positives; plug-in: no claim)"
+        "Estimate(recall@5 by aoa: 0.5000 ± 0.5000; 2 users, 3 positives; plug-in: no guarantee)"
     )
     few = Note.of("text", text="few")
     suppressed = replace(estimate, suppressed=True, flags=(few,))
-    assert repr(suppressed) == "Estimate(recall@5 by aoa: nan; 2 users, 3 positives; plug-in: no claim)"
+    assert repr(suppressed) == "Estimate(recall@5 by aoa: nan; 2 users, 3 positives; plug-in: no guarantee)"
     assert [str(note) for note in suppressed.reliability_notes] == ["suppressed: few"]
     assert replace(estimate, flags=(few,)).reliability_notes == (few,)
 

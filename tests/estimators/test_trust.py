@@ -155,7 +155,7 @@ def test_a_difference_that_is_the_same_for_every_user_has_no_effect_size(gap):
     ones = np.ones(7)
     base = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
     estimates = {
-        (name, "m", "e"): Estimate("m", "e", UserSums(users, values, ones), 7, Claim("no claim"))
+        (name, "m", "e"): Estimate("m", "e", UserSums(users, values, ones), 7, Claim("no guarantee"))
         for name, values in (("a", base + gap), ("b", base))
     }
     row = ipseval.inference.compare(estimates).iloc[0]

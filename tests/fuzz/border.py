@@ -30,7 +30,7 @@ RESULTS = {
     *("AdditiveMetric", "BeyondAccuracy", "Blocks", "Calibration", "Claim"),
     *("Correction", "CorrectionPath", "DataCard", "Decomposition", "Definition", "DensityRatioFit"),
     *("Estimate", "Evaluation", "ExaminationCurve", "Explanation", "ExposureCurve"),
-    *("FittedRewards", "GammaFit", "Gate", "Groups", "Inversion", "LinearForm", "Measure"),
+    *("FittedRewards", "GammaFit", "Gate", "Groups", "Inversion", "LinearForm", "ListOverlap", "Measure"),
     *("MetricGates", "ModelScores"),
     *("Note", "OnlineAgreement", "OrderAgreement", "Parameter", "Parts"),
     *("PolicyEvaluation", "PopularityExponent", "ProtocolComparison", "ProtocolStudy", "Sample"),

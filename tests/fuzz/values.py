@@ -121,7 +121,7 @@ def right(folder: Path) -> dict[str, Any]:
         STUDY + 'holdout = ["ratio"]\n[study]\nmetrics = ["recall@2"]\ngammas = [0.5]\nn_resamples = 20\n'
     )
     return {
-        "correction": correction.correct_path(corrected), **read_values(frame, folder), **slate_values(frame, folder),
+        **dict.fromkeys(("correction", "plan_exposure.correction"), correction.correct_path(corrected)), **read_values(frame, folder), **slate_values(frame, folder),
         "beyond_accuracy.models": {"a": ipseval.rank_positives(scores, split, top_k=2)},
         "frame": frame, "train": split.train, "test": split.test, "log": log, "split": split,
         "evaluate.split": split,
@@ -176,6 +176,10 @@ def right(folder: Path) -> dict[str, Any]:
         "parse_propensity.label": "power-law:gamma=1", "RankedPositives.from_parquet.path": folder / "ranks.parquet", "Propensity.held_out.test_fraction": 0.2,
         **{f"plot_{name}.frame": frame for name, frame in plotted(evaluation).items()}, "depth": 3,
         "mask": np.arange(len(ranked)) < 9,
+        "exposure_by_provider.providers": np.arange(N_ITEMS) % 3, "CountedPropensity.n_relevant": np.full(N_ITEMS, 10.0), "CountedPropensity.n_observed": np.full(N_ITEMS, 5.0),
+        **dict.fromkeys(("list_overlap.a", "list_overlap.b"), {"u": list(log.item_ids[:3])}),
+        "evaluate_sequential.targets": np.arange(len(log)) >= len(log) - 5,
+        "evaluate_sequential.models": {"m": [list(log.item_ids[:2])] * 5},
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world, log),

@@ -29,7 +29,7 @@ def make_estimate(numerator, denominator=None, users=None, metric="m", estimator
     numerator = np.asarray(numerator, dtype=float)
     denominator = np.ones(numerator.size) if denominator is None else np.asarray(denominator, dtype=float)
     users = np.arange(numerator.size) if users is None else np.asarray(users)
-    return Estimate(metric, estimator, UserSums(users, numerator, denominator), 9, Claim("no claim", ""))
+    return Estimate(metric, estimator, UserSums(users, numerator, denominator), 9, Claim("no guarantee", ""))
 
 
 def key_estimates(**estimates: Estimate) -> dict[tuple[str, str, str], Estimate]:

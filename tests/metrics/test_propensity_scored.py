@@ -106,7 +106,7 @@ def test_both_metrics_equal_an_implementation_from_the_paper_in_1000_random_case
 
         for name, discounted in (("psp", False), ("psndcg", True)):
             metric = ipseval.metric(f"{name}@{k}")
-            weights = 1 / propensity.at(ranked.user, ranked.item)
+            weights = 1 / propensity.for_pairs(ranked.user, ranked.item)
             numerator, denominator = metric.ratio_sums(ranked, weights)
             expected = compute_by_loop(candidates, positives, weight, k, discounted=discounted)
             assert numerator.sum() / denominator.sum() == pytest.approx(expected, abs=1e-10)
@@ -180,7 +180,7 @@ def test_the_error_is_that_of_a_ratio_of_sums(label):
         estimators=["snips-pooled"],
     )
     ranked = evaluation.ranks["model"]
-    weights = 1 / propensity.fit(world.split).at(ranked.user, ranked.item)
+    weights = 1 / propensity.fit(world.split).for_pairs(ranked.user, ranked.item)
     numerator, denominator = ipseval.metric(label).ratio_sums(ranked, weights)
     residual = numerator - numerator.sum() / denominator.sum() * denominator
     n = residual.size

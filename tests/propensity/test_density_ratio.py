@@ -269,7 +269,13 @@ def test_the_fit_describes_its_samples_and_its_weights():
 
 def test_a_fit_prints_its_samples_and_its_exclusions(fitted):
     numbers = {"n_random": 1200, "n_random_users": 30, "n_biased": 4000, "n_users": 1500, "strength": 0.456}
-    shares = {"ridge": 12.34, "auc": 0.6789, "calibration_gap": 0.0123, "ess_share": 0.5, "uncovered": 0.034}
+    shares = {
+        "ridge": 12.34,
+        "auc": 0.6789,
+        "calibration_gap": 0.0123,
+        "ess_share": 0.5,
+        "uncovered_share": 0.034,
+    }
     fit = replace(fitted.fit, **numbers, **shares, n_limited=0, n_dropped=0)
     lines = [
         "DensityRatioFit: 1,200 random positives of 30 users, 4,000 of the log of 1,500",

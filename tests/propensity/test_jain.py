@@ -68,7 +68,7 @@ def test_items_without_interactions_have_a_propensity_so_that_no_positive_is_lef
 def test_clipping_and_holding_out_keep_their_meaning():
     propensity = JainPropensity().fit(make_log())
     assert propensity.clip(floor=0.5).item == pytest.approx(np.maximum(propensity.item, 0.5))
-    held_out = propensity.held_out(test_fraction=0.2, counted_on="log")
+    held_out = propensity.held_out(test_fraction=0.2, popularity_source="log")
     assert held_out.item == pytest.approx(0.2 * propensity.item / (1 - 0.8 * propensity.item))
     with pytest.raises(PropensityError, match="power-law"):
         propensity.gamma_chain()

@@ -194,7 +194,7 @@ CHECKS: dict[str, Callable[[Simulation, str, str], None]] = {
     "nearly consistent": nearly_consistent,
     "not consistent": not_consistent,
     "biased": biased,
-    "no claim": no_claim,
+    "no guarantee": no_claim,
 }
 
 

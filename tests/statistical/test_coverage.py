@@ -89,7 +89,7 @@ def coverage(population: Population, n_users: int, n_sets: int, seed: int) -> di
         times = rng.multinomial(n_users, chance)[:-1]
         rows = np.repeat(np.arange(times.size), times)
         for name, sums in population.sums.items():
-            estimate = Estimate(METRIC, name, drawn(sums, rows), rows.size, Claim("no claim", ""))
+            estimate = Estimate(METRIC, name, drawn(sums, rows), rows.size, Claim("no guarantee", ""))
             low, high = compute_normal_interval(
                 estimate.value, estimate.standard_error, confidence_level=0.95
             )
@@ -146,7 +146,7 @@ def null_world(rng: np.random.Generator, n_models: int, n_users: int) -> dict[tu
         for name in ("aoa", "snips", "snips-global", "snips-pooled"):
             sums = resolve_estimator(name).sums(sample, metric("recall@10"))
             shares[f"m{number}", "recall@10", name] = Estimate(
-                "recall@10", name, sums, user.size, Claim("no claim", "")
+                "recall@10", name, sums, user.size, Claim("no guarantee", "")
             )
     return shares
 
@@ -179,7 +179,7 @@ def family_wise(n_sets: int, noise_of_reference: float, seed: int) -> float:
         values[0] *= noise_of_reference
         estimates = {
             (f"m{k}", "m", "e"): Estimate(
-                "m", "e", UserSums(np.arange(n), weight * row, weight), n, Claim("no claim", "")
+                "m", "e", UserSums(np.arange(n), weight * row, weight), n, Claim("no guarantee", "")
             )
             for k, row in enumerate(values)
         }

@@ -125,13 +125,13 @@ def decoded(name: str, **given: Any) -> Any:
 
 
 def test_classes_are_read_by_their_names_in_files():
-    assert decoded("count", what="a", count=1) == Count("a", 1)
+    assert decoded("count", label="a", count=1) == Count("a", 1)
     with pytest.raises(ValueError, match=r"^there is no 'ipseval.utils.notes:Count' in this version$"):
-        decoded("ipseval.utils.notes:Count", what="a", count=1)
+        decoded("ipseval.utils.notes:Count", label="a", count=1)
     with pytest.raises(ValueError, match=r"^there is no 'nothing' in this version$"):
         decoded("nothing")
     with pytest.raises(ValueError, match=r"^count has no gone, lost in this version$"):
-        decoded("count", what="a", count=1, lost=0, gone=None)
+        decoded("count", label="a", count=1, lost=0, gone=None)
 
 
 def test_a_file_holds_one_value_of_the_class_that_is_asked_for(tmp_path: Path):

@@ -12,7 +12,7 @@ MIN_LISTS = 2  # lists of two entries or more, of which ranks must be visible be
 
 
 def check_ranks(ranks: AnyArray, column: str) -> RoleProblem | None:
-    """Return the problem of ranks that are no positions in a list; None if there is none."""
+    """Return the problem of ranks that cannot be positions in a list; None if there is none."""
     known_ranks = ranks[~np.isnan(ranks)]
     doubled = 2 * known_ranks  # tied entries may share a rank such as 2.5
     is_position = (known_ranks >= 0) & (doubled == np.floor(doubled))
@@ -20,7 +20,7 @@ def check_ranks(ranks: AnyArray, column: str) -> RoleProblem | None:
         return None
     problem = Problem(
         f"column {column!r} must hold ranks, as its name says; got {known_ranks[~is_position][0]:g} in the "
-        f"first of {int((~is_position).sum()):,} entries that are no positions in a list",
+        f"first of {int((~is_position).sum()):,} entries that cannot be positions in a list",
         f"Name it by {{rank={column}}} if the smallest is the best, or by {{score={column}}} if the largest is",
     )
     return RoleProblem(problem, is_error=True)

@@ -157,5 +157,5 @@ def _estimate_share(data: Recommended, is_of_provider: np.ndarray[Any, np.dtype[
         estimator=LISTS,
         sums=sums,
         n_positives=int(data.length.sum()),
-        claim=Claim("no claim", "it describes the lists"),
+        claim=Claim("no guarantee", "it describes the lists"),
     )

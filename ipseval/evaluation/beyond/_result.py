@@ -324,6 +324,6 @@ def _make_estimate(selected: Measure, data: Recommended) -> Estimate:
         estimator=LISTS,
         sums=sums,
         n_positives=int(data.length.sum()),
-        claim=Claim("no claim", "it describes the lists"),
+        claim=Claim("no guarantee", "it describes the lists"),
         notes=tuple(notes),
     )

@@ -1,6 +1,6 @@
 """Figures as SVG: files of their own, and elements of a page that follow its colours.
 
-The SVG of matplotlib cannot stand in a page as it is: the content security policy of the page refuses its style
+The SVG of matplotlib cannot be part of a page unchanged: the content security policy of the page refuses its style
 attributes, its colours are those of white paper, its ids repeat from picture to picture, and two thirds of its
 characters are metadata, font names and decimals. `write_element` removes what the page does not need.
 """

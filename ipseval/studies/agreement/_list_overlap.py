@@ -105,7 +105,7 @@ def list_overlap(a: AnyLists, b: AnyLists, *, p: float = 0.9) -> ListOverlap:
 
     Examples
     --------
-    Both users have the same items; two neighbours change places at the top or at the end of the list:
+    Both lists have the same items. Two of them are swapped at the top (ann) or at the end (bob):
 
     >>> first = {"ann": ["x", "y", "z"], "bob": ["x", "y", "z"]}
     >>> second = {"ann": ["y", "x", "z"], "bob": ["x", "z", "y"]}

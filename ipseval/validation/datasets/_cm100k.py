@@ -37,7 +37,8 @@ def load_cm100k(path: str | Path, *, rng: RngLike = 0, verify: bool = True) -> R
       `calibration` of the study;
     * the truth (20%): all ratings, whether the track was known or not.
 
-    A positive is a rating from 1. Hold out half of the log (`test_fraction=0.5`), because it is thin.
+    A positive is a rating from 1. Hold out half of the log (`test_fraction=0.5`), because it has few
+    interactions per user.
 
     * *Known* is what a user remembers to have heard. It is not a click, and no recommender chose the tracks.
     * The log has about four liked tracks per user, so two in training.
@@ -67,7 +68,7 @@ def load_cm100k(path: str | Path, *, rng: RngLike = 0, verify: bool = True) -> R
 
     See Also
     --------
-    load_coat : A log of chosen items beside randomly shown ones.
+    load_coat : A log of chosen items with a sample of randomly shown items.
 
     References
     ----------
