@@ -177,7 +177,7 @@ def right(folder: Path) -> dict[str, Any]:
         **{f"plot_{name}.frame": frame for name, frame in plotted(evaluation).items()}, "depth": 3,
         "mask": np.arange(len(ranked)) < 9,
         "exposure_by_provider.providers": np.arange(N_ITEMS) % 3, "CountedPropensity.n_relevant": np.full(N_ITEMS, 10.0), "CountedPropensity.n_observed": np.full(N_ITEMS, 5.0),
-        **dict.fromkeys(("list_overlap.a", "list_overlap.b"), {"u": list(log.item_ids[:3])}),
+        **{key: {"u": list(log.item_ids[:3])} for key in ("list_overlap.a", "list_overlap.b")},
         "evaluate_sequential.targets": np.arange(len(log)) >= len(log) - 5,
         "evaluate_sequential.models": {"m": [list(log.item_ids[:2])] * 5},
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
