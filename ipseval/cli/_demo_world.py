@@ -110,7 +110,7 @@ class Demo(Reported):
         return [
             f"Verdict     The mean absolute error of {HEADLINE} is {unweighted[HEADLINE]:.3f} for AOA and "
             f"{weighted[HEADLINE]:.4f} for SNIPS global.",
-            f"            Weighting removes {reduction.min():.0%} to {reduction.max():.0%} of the error on the "
+            f"            SNIPS global removes {reduction.min():.0%} to {reduction.max():.0%} of the error on the "
             f"{len(errors)} metrics.",
             "Assumption  The weights use the true propensities of the simulation. No real log contains them.",
         ]

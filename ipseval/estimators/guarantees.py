@@ -10,6 +10,7 @@ from ipseval.utils.public import public_class
 Level = Literal[
     "exactly unbiased", "consistent", "nearly consistent", "not consistent", "biased", "no guarantee"
 ]
+CONSISTENT_LEVELS = ("exactly unbiased", "consistent", "nearly consistent")
 NRelevant = Literal["known", "estimated", "absent"]
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 from ipseval.data.splits.split import SplitSummary
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator, Sample, card
+from ipseval.estimators.guarantees import CONSISTENT_LEVELS
 from ipseval.estimators.labels import (
     SNIPS_GLOBAL,
     SNIPS_POOLED,
@@ -367,6 +368,7 @@ class Evaluation(Result):
             weights=self.weights,
             flags=self._flags,
             with_guarantee=self._cells_with_guarantee,
+            consistent=self._consistent_cells,
         )
         verdicts = decide_verdicts(self._frame, self._pair_tests, evidence)
         return tuple(self._add_details(verdict) for verdict in verdicts)
@@ -434,6 +436,15 @@ class Evaluation(Result):
         cells = set()
         for (_, metric, estimator), estimate in self.estimates.items():
             if estimate.claim.level != "no guarantee":
+                cells.add((metric, estimator))
+        return frozenset(cells)
+
+    @property
+    def _consistent_cells(self) -> frozenset[tuple[str, str]]:
+        """The (metric, estimator) cells whose estimates are at least nearly consistent with the true propensities."""
+        cells = set()
+        for (_, metric, estimator), estimate in self.estimates.items():
+            if estimate.claim.level in CONSISTENT_LEVELS:
                 cells.add((metric, estimator))
         return frozenset(cells)
 

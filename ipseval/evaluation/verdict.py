@@ -209,6 +209,8 @@ class Verdict:
         Range of γ in which the first by AOA stays first.
     has_guarantee : bool
         Whether the metric has a statistical guarantee after weighting.
+    is_consistent : bool
+        Whether the weighted estimates are at least nearly consistent with the true propensities.
     """
 
     metric: str
@@ -221,6 +223,7 @@ class Verdict:
     detectable: float = NAN
     gamma_range: GammaRange | None = None
     has_guarantee: bool = True
+    is_consistent: bool = True
 
     @property
     def primary_estimator(self) -> str:
@@ -270,7 +273,9 @@ class Evidence:
     flags : mapping
         (metric, estimator) -> why the estimates are unreliable; empty where they are not.
     with_guarantee : collection of (metric, estimator)
-        Cells whose estimates have a statistical guarantee.
+        Cells whose estimates have a statistical guarantee, or a known bias.
+    consistent : collection of (metric, estimator)
+        Cells whose estimates are at least nearly consistent with the true propensities.
     """
 
     estimators: Sequence[Estimator]
@@ -278,6 +283,7 @@ class Evidence:
     weights: Mapping[str, WeightDiagnostics]
     flags: Mapping[tuple[str, str], tuple[Note, ...]]
     with_guarantee: frozenset[tuple[str, str]]
+    consistent: frozenset[tuple[str, str]]
 
     def support(self, metric: str, estimator: str) -> WeightSupport:
         """Return the reliability of the weighted estimates of a metric."""
@@ -356,6 +362,7 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
         weighted=weighted,
         support=support,
         has_guarantee=(metric, weighted or unweighted) in evidence.with_guarantee,
+        is_consistent=(metric, weighted) in evidence.consistent,
     )
     if not verdict.primary_ranking.ranked:
         return replace(verdict, outcome=Outcome.UNDEFINED)
@@ -376,7 +383,7 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
 def _rests_on_design(verdict: Verdict) -> bool:
     """Return whether the paired test of the weighted estimates may name a winner."""
     support = verdict.support
-    if support is None or support.basis != "design" or not verdict.has_guarantee:
+    if support is None or support.basis != "design" or not verdict.is_consistent:
         return False
     if len(verdict.rankings[verdict.weighted].ranked) < 2 or support.quality == "unreliable":
         return False

@@ -269,6 +269,8 @@ def _write_assumption(verdict: Verdict) -> str:
         clauses.append(f"{display_name(verdict.unweighted)} is unbiased only if exposure was uniform")
     if verdict.weighted and not verdict.has_guarantee:
         clauses.append(_describe_weights_without_guarantee(verdict))
+    elif verdict.weighted and not verdict.is_consistent:
+        clauses.append(f"{display_name(verdict.weighted)} is biased even with the true propensities")
     elif verdict.unweighted:
         clauses += _describe_assumed_weights(verdict.support)
     if not clauses:

@@ -66,7 +66,7 @@ def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, sma
     assert printed.out.startswith("Verdict     The mean absolute error of recall@10 is 0.")
     errors = small.errors()
     removed = sorted(1 - errors["snips-global"] / errors["aoa"])
-    assert f"Weighting removes {removed[0]:.0%} to {removed[-1]:.0%} of the error" in printed.out
+    assert f"SNIPS global removes {removed[0]:.0%} to {removed[-1]:.0%} of the error" in printed.out
     assert "Picture: ipseval-demo.svg" in printed.out
     assert printed.out.count("\n") <= 28  # a screen: the values of one metric, the errors of all
     assert (tmp_path / "ipseval-demo.svg").read_text() == small.picture

@@ -19,6 +19,7 @@ from ipseval.evaluation.verdict import (
     choose_headline,
     tabulate_order,
 )
+from ipseval.validation.simulation import World
 from tests.conftest import examples
 from tests.evaluation.verdicts import AB, ABC, AOA, BA, SNIPS, decide, paired, rows, standing
 from tests.inside.estimators import resolve_estimator
@@ -364,3 +365,24 @@ def test_the_smallest_logs_have_a_verdict_or_a_reason(seed):
     assert evaluation.verdict
     assert "Verdict" in evaluation.to_html()
     assert len(evaluation.order) == sum(len(verdict.order) for verdict in evaluation.verdicts)
+
+
+@pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
+def test_an_estimator_that_is_biased_with_the_true_propensities_names_no_winner():
+    world = World(n_users=400, n_items=60, mean_relevant=15, rng=0)
+    split = world.split(rng=1)
+    examples = world.example_models(split, rng=2)
+    models = {name: examples[name] for name in ("taste", "niche")}
+    propensity = ipseval.KnownPropensity(item=world.propensity.item, basis="design")
+
+    def evaluate(estimator: str) -> ipseval.Evaluation:
+        return ipseval.evaluate(
+            models, split, propensity=propensity, metrics=["recall@10"], estimators=["aoa", estimator]
+        )
+
+    assert evaluate("snips-global").leader == "taste"
+    biased = evaluate("snips")
+    assert biased.leader is None
+    assert "SNIPS per user is biased even with the true propensities." in str(biased).replace(
+        "\n            ", " "
+    )

@@ -72,5 +72,6 @@ def decide(
         weights={SNIPS: diagnostics},
         flags={(metric, SNIPS): flag},
         with_guarantee=frozenset({(metric, AOA), (metric, SNIPS)} if has_guarantee else ()),
+        consistent=frozenset({(metric, SNIPS)} if has_guarantee else ()),
     )
     return decide_verdicts(pd.concat(frames), tests, evidence)[0]

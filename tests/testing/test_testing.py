@@ -373,6 +373,7 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, 
     monkeypatch.setenv("SCORE_OF_POSITIVES", "1")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # it may name options of plugins
 
     def run(*options: str) -> tuple[int, str]:
         code = pytest.main(
