@@ -75,7 +75,7 @@ class Parameter:
         Converts the text of the label to a value, and raises `InputError` for text that it cannot convert.
     description : str
         Meaning of the parameter.
-    shown : bool, default False
+    is_always_printed : bool, default False
         Whether labels print the parameter also where it has its default.
     """
 

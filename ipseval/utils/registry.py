@@ -21,7 +21,7 @@ IGNORED = str.maketrans("", "", " -_")
 class Registry(dict[str, T]):
     """The members of a family by name. Members of other packages are loaded when they are asked for.
 
-    A member of our own may be "module:name", loaded when it is asked for. `what` names the family in
+    A member of our own may be "module:name", loaded when it is asked for. `kind` names the family in
     messages, `group` the entry points of other packages. `check` takes a name and what is registered by it,
     and returns the member. `aliases` are other names of members.
     """
