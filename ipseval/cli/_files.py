@@ -98,7 +98,7 @@ def load_table(
 ) -> pd.DataFrame:
     """Return the table of FILE[:user=uid,…] with its columns renamed to their roles.
 
-    `columns` maps roles to the names of columns in all files; `more` are options that name no column.
+    `columns` maps roles to the names of columns in all files; `option_names` are options other than columns.
     """
     from ipseval.utils.artefacts import read_table
 

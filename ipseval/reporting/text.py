@@ -6,7 +6,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ipseval.reporting.markup import escape_controls
@@ -16,6 +16,7 @@ WIDTH = 110
 LONGEST_NAME = 28
 GAP = "  "  # between two columns
 REMARK_NAME_WIDTH = 12
+MOST_LEADING_LINES = 4  # of the verdict with its assumption and next step, if names can be shortened
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 # "p = 0.012" and "γ ≤ 1.5" have to stay on one line.
 SYMBOL_AND_SIGN = re.compile(r"\b([pγ]) ([<=≤]) ")
@@ -35,7 +36,10 @@ def to_text(tables: Tables) -> str:
     if tables.title:
         blocks.append(escape_controls(tables.title))
     blocks.append(_wrap_lines(tables.summary))
-    blocks.append(_format_remarks(leading_remarks))
+    leading_text = _format_remarks(leading_remarks)
+    if leading_text.count("\n") >= MOST_LEADING_LINES:
+        leading_text = _format_remarks(_shorten_names_in_remarks(leading_remarks, tables.parts))
+    blocks.append(leading_text)
     blocks.append(_wrap_lines(tables.warnings))
 
     # Where one table is too wide, all tables print their short standard errors.
@@ -62,6 +66,30 @@ def _format_remarks(remarks: Sequence[Remark], hint: str = "") -> str:
     if len(line_with_hint) <= WIDTH:
         lines[-1] = line_with_hint
     return "\n".join(lines)
+
+
+def _shorten_names_in_remarks(remarks: Sequence[Remark], parts: Sequence[Part]) -> list[Remark]:
+    """Return remarks with the short names of the first table, whose legend has the full names."""
+    first_table = next((part for part in parts if isinstance(part, Table)), None)
+    if first_table is None:
+        return list(remarks)
+    names = [escape_controls(row[0].plain) for row in first_table.rows[: first_table.n_rows]]
+    short_names, _ = _shorten_names(names)
+    if any(short_name.startswith("…") for short_name in short_names):
+        return list(remarks)  # only the differing parts of the names, which a sentence cannot use
+    shortened_remarks = []
+    for remark in remarks:
+        text = "\n".join(remark.lines)
+        for name, short_name in sorted(zip(names, short_names, strict=True), key=_compute_name_order):
+            text = text.replace(name, short_name)
+        shortened_remarks.append(replace(remark, lines=tuple(text.split("\n"))))
+    return shortened_remarks
+
+
+def _compute_name_order(pair: tuple[str, str]) -> int:
+    """Return the sort key by which a name comes before the names that it contains."""
+    name, _ = pair
+    return -len(name)
 
 
 def _wrap_remark(remark: Remark) -> list[str]:

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+import ipseval
 from ipseval.evaluation.verdict import Verdict
 from ipseval.evaluation.verdict_text import describe_assumption, write_verdict
 from ipseval.inference.gamma_range import GammaRange
+from ipseval.validation.simulation import World
 from tests.evaluation.verdicts import AB, ABC, BA, decide
 from tests.inside.reporting import format_p_value
 
@@ -232,3 +234,30 @@ def test_a_verdict_on_two_metrics_fits_in_four_printed_lines(weighted, second_me
     for remark in (text.conclusion, text.assumption, text.next_step):
         lines += textwrap.wrap(remark, PRINTED_WIDTH)
     assert len(lines) <= 4
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_long_names_are_shortened_in_a_verdict_that_would_take_more_than_four_lines():
+    world = World(n_users=400, n_items=100, mean_relevant=15, rng=0)
+    split = world.split(rng=1)
+    names = [
+        "candidate-model-with-two-towers-and-attention-of-november",
+        "incumbent-matrix-factorisation-with-side-information-v7",
+    ]
+    examples = world.example_models(split, rng=2)
+    models = {names[0]: examples["popular"], names[1]: examples["niche"]}
+    text = str(
+        ipseval.evaluate(
+            models,
+            split,
+            propensity="power-law:gamma=1",
+            metrics=["recall@10", "mean_dcg@10"],
+            low_ess="ignore",
+        )
+    )
+    blocks = text.split("\n\n")
+    assert blocks[1].startswith("Verdict")
+    assert blocks[1].count("\n") == 3
+    short_names = [line.split()[0] for line in blocks[2].splitlines()[1:3]]
+    assert all("…" in name and name in blocks[1] for name in short_names)
+    assert all(name in blocks[2] for name in names)  # the legend has the full names
