@@ -96,7 +96,9 @@ class BaselineChecks:
         __tracebackhide__ = True
         path = self._path(name)
         if not self.update and not path.exists():
-            test = self.node.nodeid if self.node is not None else ""
+            test = ""
+            if self.node is not None:
+                test = self.node.config.cwd_relative_nodeid(self.node.nodeid)
             command = f"pytest --ipseval-update {test}".rstrip()
             pytest.fail(f"there is no baseline {path}. Write it: {command}", pytrace=False)
         try:
