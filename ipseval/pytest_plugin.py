@@ -98,7 +98,8 @@ class BaselineChecks:
         if not self.update and not path.exists():
             test = ""
             if self.node is not None:
-                test = self.node.config.cwd_relative_nodeid(self.node.nodeid)
+                _, separator, name_in_file = self.node.nodeid.partition("::")
+                test = f"{os.path.relpath(self.node.path)}{separator}{name_in_file}"
             command = f"pytest --ipseval-update {test}".rstrip()
             pytest.fail(f"there is no baseline {path}. Write it: {command}", pytrace=False)
         try:

@@ -303,7 +303,7 @@ class ShrunkSnips(Estimator):
             ) from None
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
-        """Raise for a metric whose normaliser is a sum over users, which has no shrunk form."""
+        """Refuse metrics that are ratios of sums over users."""
         super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
         if metric.is_ratio_of_sums:
             raise InputError(

@@ -441,7 +441,7 @@ class Evaluation(Result):
 
     @property
     def _consistent_cells(self) -> frozenset[tuple[str, str]]:
-        """The (metric, estimator) cells whose estimates are at least nearly consistent with the true propensities."""
+        """The (metric, estimator) cells with an estimator that is at least nearly consistent."""
         cells = set()
         for (_, metric, estimator), estimate in self.estimates.items():
             if estimate.claim.level in CONSISTENT_LEVELS:
@@ -474,10 +474,17 @@ class Evaluation(Result):
             return {}
 
     def _find_weighted_counterpart(self, unweighted: Estimator) -> Estimator:
-        """Return the weighted estimator of this evaluation with the same estimand; else SNIPS."""
+        """Return the weighted estimator of this evaluation with the same estimand; else SNIPS.
+
+        The default estimator comes first, because the verdict states where it ranks another recommender first.
+        """
+        counterparts = []
         for estimator in self.definitions[1]:
             if estimator.weighted and estimator.target == unweighted.target:
-                return estimator
+                counterparts.append(estimator)
+        counterparts.sort(key=lambda estimator: estimator.label != SNIPS_GLOBAL)
+        if counterparts:
+            return counterparts[0]
         if unweighted.target == "pooled":
             return resolve_estimator(SNIPS_POOLED)
         return resolve_estimator(SNIPS_GLOBAL)

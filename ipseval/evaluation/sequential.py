@@ -207,7 +207,13 @@ def _select_targets(log: Interactions, targets: BoolArray | Any) -> BoolArray:
         )
     is_target = np.asarray(targets)
     if is_target.ndim == 0:
-        is_target = np.asarray(log.timestamp) >= targets
+        try:
+            is_target = np.asarray(log.timestamp) >= targets
+        except TypeError:
+            raise InputError(
+                f"must be a time in the unit of log.timestamp ({log.timestamp.dtype}); got {targets!r:.60}.",
+                argument="targets",
+            ) from None
     if is_target.shape != log.user.shape or is_target.dtype.kind != "b":
         raise InputError(
             f"must be a time or {len(log):,} booleans, one for each row of the log; got {is_target.dtype} of shape "

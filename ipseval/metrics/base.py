@@ -344,7 +344,7 @@ class Metric(ABC):
     def ratio_sums(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the two sums of each user whose totals over users are divided.
+        """Return the numerator and the denominator of each user.
 
         None for a metric that is averaged over users (see `is_ratio_of_sums`).
         """

@@ -126,7 +126,7 @@ class JainPropensity:
 
 
 def _count_users(train: Interactions) -> tuple[FloatArray, int]:
-    """Return the number of users of each item, and the number of users who have interactions."""
+    """Return the number of users of each item, and the number of users with interactions."""
     n_users = int(np.unique(train.user).size)
     if n_users < MIN_USERS:
         raise InputError(

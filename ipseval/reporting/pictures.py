@@ -109,7 +109,7 @@ def _draw_bias(frame: pd.DataFrame, estimators: Sequence[str]) -> Axes:
 
 
 def _escape_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose names have no control characters, which SVG cannot hold."""
+    """Return a frame with escaped control characters in its names."""
     safe_frame = frame.copy()
     for name in ("model", "metric", "estimator"):
         if name in safe_frame:

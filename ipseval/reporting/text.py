@@ -69,7 +69,7 @@ def _format_remarks(remarks: Sequence[Remark], hint: str = "") -> str:
 
 
 def _shorten_names_in_remarks(remarks: Sequence[Remark], parts: Sequence[Part]) -> list[Remark]:
-    """Return remarks with the short names of the first table, whose legend has the full names."""
+    """Return remarks with the short names of the first table."""
     first_table = next((part for part in parts if isinstance(part, Table)), None)
     if first_table is None:
         return list(remarks)

@@ -9,13 +9,16 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, stdtrit
 
+from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
 from ipseval.inference.comparisons import compute_detectable_difference
+from ipseval.utils.checks import check_real
 from ipseval.utils.types import FloatArray
 
 # Nominal power for a stated power of 80%: in simulations of many weeks, a loss of the stated size was
 # detected up to three percentage points less often than the nominal power.
 NOMINAL_POWER = 0.84
+MAX_MARGIN = 1e6  # larger losses are beyond every metric, and would overflow
 ROOT_MARGIN = (
     1e-9  # distance of the search for a root from the ends of its interval, relative to the interval
 )
@@ -159,6 +162,14 @@ class Difference:
         while excess_probability(limit) > 0:
             limit *= 2
         return float(brentq(excess_probability, -limit, limit, xtol=1e-7))
+
+
+def check_margin(name: str, value: object) -> float:
+    """Return a tolerated loss as a float from 0 to `MAX_MARGIN`, or raise `InputError`."""
+    margin = check_real(name, value, low=0.0, low_open=False)
+    if margin > MAX_MARGIN:
+        raise InputError(f"must be at most {MAX_MARGIN:g}; got {margin:g}.", argument=name)
+    return margin
 
 
 def _zero_if_rounding(difference: float, rounding: float) -> float:

@@ -32,7 +32,7 @@ from ipseval.reporting.formatting import (
 )
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
-from ipseval.testing._bounds import Difference
+from ipseval.testing._bounds import Difference, check_margin
 from ipseval.utils.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
 from ipseval.utils.peer_names import suggest_replacement
 from ipseval.utils.public import public_class, public_function
@@ -217,7 +217,7 @@ class Gate(Result):
         )
 
     def _format_difference(self) -> str:
-        """Format the difference with its interval, whose level is named."""
+        """Format the difference with its interval and level."""
         bounds = f"[{self._format_signed(self.low)}, {self._format_signed(self.high)}]"
         return f"{self._format_signed(self.difference)} ({name_interval(self.interval_level)} {bounds})"
 
@@ -509,7 +509,7 @@ def check_gate_options(options: Mapping[str, Any]) -> None:
     for name in NAME_OPTIONS:
         check_type(name, options.get(name), (str, type(None)))
     if options.get("margin") is not None:
-        check_real("margin, the loss that is tolerated,", options["margin"], low=0.0, low_open=False)
+        check_margin("margin, the loss that is tolerated,", options["margin"])
     if "weeks" in options:
         check_positive_int("weeks", options["weeks"])
     if "suspicious" in options:

@@ -103,7 +103,7 @@ class Limit:
         return format_fixed(self.value, self._n_decimals)
 
     def format_bound(self) -> str:
-        """Format the upper bound, whose level is named."""
+        """Format the upper bound with its level."""
         return f"{format_level(1 - self.level)} bound {format_fixed(self.high, self._n_decimals)}"
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ipseval.errors import InputError, UnknownNameError
+from ipseval.testing._bounds import check_margin
 from ipseval.utils.artefacts import reading
 from ipseval.utils.checks import check_real, check_type
 
@@ -20,7 +21,7 @@ Rules: TypeAlias = Mapping[str, Mapping[str, float | str]] | str | Path
 
 @dataclass(frozen=True)
 class Rule:
-    """What a gate requires by one metric.
+    """The requirement of a gate for one metric.
 
     Attributes
     ----------
@@ -116,7 +117,7 @@ def _parse_rule(metric: str, options: Mapping[str, object]) -> Rule:
         threshold = check_real(f"at_least of {metric}", values["at_least"])
     margin = None
     if "margin" in values:
-        margin = check_real(f"margin of {metric}", values["margin"], low=0.0, low_open=False)
+        margin = check_margin(f"margin of {metric}", values["margin"])
     estimator = values.get("estimator")
     check_type(f"estimator of {metric}", estimator, (str, type(None)))
     return Rule(

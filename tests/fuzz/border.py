@@ -75,7 +75,7 @@ SECONDS = 20
 SIZES = {"n_resamples", "n_repeats", "n_users", "n_items", "n_factors", "n_lists", "cross_fit", "n_splits",
          "n_iterations", "n_draws", "n_candidates", "n_sampled", "n_uniform", "length", "n_per_user", "n_threads", "depth", "digits", "n_folds", "block_size"}  # fmt: skip
 # What a function or object of the user raises is the user's.
-FUNCTIONS = {"model", "method", "refit", "features", "function", "models", "recommendations", "each"}  # fmt: skip
+FUNCTIONS = {"model", "method", "refit", "features", "function", "models", "recommendations", "handle"}  # fmt: skip
 HUGE = {"10**30", "1e300", "2**63", "2**53", "huge", "large"}
 
 

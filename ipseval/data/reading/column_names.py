@@ -172,7 +172,7 @@ def _match_named_columns(
         if name in columns:
             matches[role] = name
             continue
-        similar_names = difflib.get_close_matches(name, columns, n=1)
+        similar_names = difflib.get_close_matches(str(name), list(map(str, columns)), n=1)
         suggestion = ""
         if similar_names:
             suggestion = f" (did you mean {similar_names[0]!r}?)"

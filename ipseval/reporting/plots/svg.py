@@ -252,7 +252,7 @@ def _shorten_path(path: str) -> str:
 
 
 def _round_numbers(text: str) -> str:
-    """Return a text whose decimal numbers have one decimal at most.
+    """Round the decimal numbers of a text to one decimal.
 
     Examples
     --------
