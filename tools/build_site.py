@@ -48,9 +48,8 @@ def build_site(site: Path) -> None:
 def stage_pages(folder: Path) -> Path:
     """Write the pages and the menu into a folder, with notebooks as Markdown; return the new mkdocs.yml."""
     docs = folder / "docs"
-    shutil.copytree(
-        ROOT / "docs", docs, ignore=shutil.ignore_patterns("__pycache__", "*.py", "reproductions")
-    )
+    shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("__pycache__", "*.py"))
+    shutil.rmtree(docs / "notebooks" / "reproductions", ignore_errors=True)
     for notebook in sorted(docs.glob("notebooks/*.ipynb")):
         convert_notebook(notebook)
         notebook.unlink()
