@@ -69,6 +69,7 @@ _LATEX_COMMANDS = {
     "λ": r"$\lambda$",
     "τ": r"$\tau$",
     "ρ": r"$\rho$",
+    "π": r"$\pi$",
 }
 # An accent that Unicode writes after its letter, LaTeX before it.
 _LATEX_ACCENTS = {"\u0302": r"\^", "\u0303": r"\~", "\u0304": r"\="}
