@@ -44,7 +44,7 @@ def _run_demo(options: argparse.Namespace) -> int:
         write_text(picture_path, demo.picture)
         lines.append(f"Picture: {picture_path}")
     elif options.picture is None:
-        lines.append("Picture: none, because matplotlib is not installed: pip install 'ipseval[plot]'")
+        lines.append("Picture: none, because matplotlib is not installed: pip install matplotlib")
     if options.html:
         demo.to_html(options.html)
         lines.append(f"Page:    {options.html}")
@@ -67,7 +67,7 @@ def _choose_picture_path(option: str | None) -> str:
     if not option.endswith(".svg"):
         raise InputError(f"--picture must end in .svg, which any browser shows; got {option!r}.")
     if not can_draw:
-        raise InputError("--picture needs matplotlib; pip install 'ipseval[plot]'.")
+        raise InputError("--picture needs matplotlib; pip install matplotlib.")
     return option
 
 

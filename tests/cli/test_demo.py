@@ -109,13 +109,13 @@ def test_without_matplotlib_the_demonstration_writes_everything_but_the_picture(
     monkeypatch.setattr("ipseval.reporting._views.find_spec", lambda name: None)
     assert main(["demo", "--html", "page.html", "--quiet"]) == 0
     assert (
-        "Picture: none, because matplotlib is not installed: pip install 'ipseval[plot]'"
+        "Picture: none, because matplotlib is not installed: pip install matplotlib"
         in capsys.readouterr().out
     )
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert "This page has no pictures, because" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert main(["demo", "--picture", "a.svg", "--quiet"]) == 2
-    assert "--picture needs matplotlib; pip install 'ipseval[plot]'." in capsys.readouterr().err
+    assert "--picture needs matplotlib; pip install matplotlib." in capsys.readouterr().err
 
 
 @pytest.mark.slow
