@@ -212,7 +212,7 @@ def test_without_matplotlib_a_page_says_that_it_has_no_pictures_and_keeps_the_re
     table = Table.of(pd.DataFrame({"model": ["als"], "auc": [0.5]}))
     tables = Tables((), (table, sensitivity(curves({"a": [1, 2, 3]}))), title="Title")
     said = (
-        "This page has no pictures, because matplotlib is not installed: pip install &#39;ipseval[plot]&#39;."
+        "This page has no pictures, because matplotlib is not installed: pip install matplotlib."
     )
     assert said not in to_html(tables)
     monkeypatch.setattr(views, "find_spec", lambda name: None)
