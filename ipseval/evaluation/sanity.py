@@ -215,9 +215,14 @@ def _compute_clustered_error(
     """
     user_sums = np.bincount(user, residual)
     item_sums = np.bincount(item, residual)
-    clustered = float(user_sums @ user_sums + item_sums @ item_sums)
+    clustered = _sum_squares(user_sums) + _sum_squares(item_sums)
     independent = float((chance * (1 - chance)).sum())
     return math.sqrt(max(clustered, independent)) / residual.size
+
+
+def _sum_squares(values: FloatArray) -> float:
+    """Return the sum of squares, without starting the threads of BLAS as a product would."""
+    return float(np.square(values).sum())
 
 
 def _check_training_scores(
@@ -320,12 +325,11 @@ class RowReader:
 
 def _list_items(log: Interactions, users: IntArray) -> list[IntArray]:
     """Return the distinct items of each user."""
-    position = np.full(log.n_users, -1)
-    position[users] = np.arange(users.size)
-    rows = np.flatnonzero(position[log.user] >= 0)
-    order = np.argsort(position[log.user[rows]], kind="stable")
-    rows = rows[order]
-    starts = np.searchsorted(position[log.user[rows]], np.arange(users.size + 1))
+    is_sampled = np.zeros(log.n_users, dtype=bool)
+    is_sampled[users] = True
+    rows = np.flatnonzero(is_sampled[log.user])
+    rows = rows[np.argsort(log.user[rows], kind="stable")]
+    starts = np.searchsorted(log.user[rows], np.append(users, log.n_users))
     items = []
     for start, stop in pairwise(starts):
         items.append(np.unique(log.item[rows[start:stop]]))
@@ -508,6 +512,9 @@ def _rank_in_background(scores: FloatArray, background: IntArray) -> FloatArray:
     """Return the share of background items below each item, ties counted by half, (m, n)."""
     percentiles = np.empty(scores.shape)
     for index, row in enumerate(scores):
+        if index and np.array_equal(row, scores[index - 1]):  # popularity scores items alike for all users
+            percentiles[index] = percentiles[index - 1]
+            continue
         reference = np.sort(row[background])
         n_below = np.searchsorted(reference, row, side="left")
         n_not_above = np.searchsorted(reference, row, side="right")
@@ -533,7 +540,7 @@ def _compute_error_of_mean(
     residual -= residual.sum() / residual.size
     user_sums = np.bincount(entries.row, residual)
     item_sums = np.bincount(entries.col, residual)
-    return math.sqrt(float(user_sums @ user_sums + item_sums @ item_sums)) / len(rows)
+    return math.sqrt(_sum_squares(user_sums) + _sum_squares(item_sums)) / len(rows)
 
 
 def _compare_with_test(scores: FloatArray, rows: list[int], reader: RowReader) -> list[float]:
