@@ -156,7 +156,7 @@ def _describe_interactions_without_propensity(content: ReportContent) -> str:
     if is_power_law:
         reason = " (items that do not occur in training)"
     interactions = format_count(n_excluded, "interaction")
-    return f"{interactions} without a propensity{reason}, from all columns."
+    return f"{interactions} without a propensity{reason}, from all estimates."
 
 
 def _build_metric_tables(content: ReportContent, digits: int) -> list[Table]:
