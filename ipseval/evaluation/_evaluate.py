@@ -25,13 +25,9 @@ from ipseval.evaluation.segments import TrainingCounts
 from ipseval.metrics import Metric
 from ipseval.metrics.gains import check_test_grades
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
-from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking.candidates import is_catalogue
-from ipseval.ranking.lists import resolve_lists
-from ipseval.ranking.model_checks import (
-    check_ranks_of_split,
-    check_same_positives,
-)
+from ipseval.ranking import RankedPositives
+from ipseval.ranking.exact_ranks import rank_models
+from ipseval.ranking.ranked_positives import check_ranks_of_split, check_same_positives
 from ipseval.utils.checks import check_models, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval.utils.public import public_function
@@ -161,10 +157,11 @@ def evaluate(
         has_rewards=_have_sums(models),
     )
     check_candidates(candidates, request.metrics)
-    check_test_grades(request.metrics, split.test.value)
-    evaluation = _rank_and_evaluate(
-        resolve_lists(models, split), split, request, candidates=candidates, compute=compute
-    )
+    if split.test.value is not None:
+        check_test_grades(request.metrics, split.test.value)
+    n_threads = check_compute(compute).n_threads
+    ranks = rank_models(models, split, candidates=candidates, compute=compute)
+    evaluation = _estimate_from_ranks(ranks, request, n_threads)
     sanity = check_sanity(evaluation.ranks, models, split)
     for warning in sanity:
         warn_user(word_warning(warning), DataWarning)
@@ -175,27 +172,6 @@ def evaluate(
         _counts=split.row_counts + evaluation._counts,
         _split_summary=SplitSummary.from_split(split),
     )
-
-
-def _rank_and_evaluate(
-    models: Mapping[str, object],
-    split: Split,
-    request: Request,
-    *,
-    candidates: object,
-    compute: ComputeOptions,
-) -> Evaluation:
-    """Rank every recommender on the split and evaluate the ranks."""
-    n_threads = check_compute(compute).n_threads
-    options: dict[str, Any] = {"compute": compute}
-    if not is_catalogue(candidates):
-        options["candidates"] = candidates
-    ranks = {}
-    for name, model in models.items():
-        ranks[name] = rank_positives(model, split, name=name, **options)
-
-    check_same_positives(ranks)
-    return _reduce_and_finish(ranks, request, n_threads)
 
 
 @public_function
@@ -255,10 +231,10 @@ def evaluate_ranks(
     """
     n_threads = check_compute(compute).n_threads
     request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)
-    return _reduce_and_finish(ranks, request, n_threads)
+    return _estimate_from_ranks(ranks, request, n_threads)
 
 
-def _reduce_and_finish(
+def _estimate_from_ranks(
     ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None
 ) -> Evaluation:
     """Return the evaluation of ranks of the same positives."""

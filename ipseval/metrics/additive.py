@@ -70,6 +70,8 @@ class AdditiveMetric(Metric):
         return cache_last(positives, (self, rule), lambda: self._contributions(positives, rule))
 
     def _contributions(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
+        if not positives.has_ties:
+            return self.at_rank(positives.n_above + 1.0, positives.n_candidates)
         return average_over_ties(self.at_rank, positives, rule, self.cutoff, reads_n=self.reads_n)
 
     def _user_values(

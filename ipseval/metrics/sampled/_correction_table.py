@@ -203,3 +203,8 @@ def _format_condition(condition: float) -> str:
     if condition < MAX_RESOLVED_CONDITION:
         return text
     return f"{text} or more"
+
+
+def compute_sampled_values(metric: Metric, n_sampled: int) -> FloatArray:
+    """Return the uncorrected metric of a sampled list for the sampled ranks 1 … m + 1, (m + 1,)."""
+    return metric.at_rank(np.arange(1.0, n_sampled + 2), n_sampled + 1.0)

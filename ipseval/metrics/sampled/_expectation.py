@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.metrics.base import MAX_CUTOFF, Metric
+from ipseval.metrics.base import MAX_CUTOFF
 from ipseval.metrics.labels import parse_metric
 from ipseval.metrics.sampled._checks import check_ranks
+from ipseval.metrics.sampled._correction_table import compute_sampled_values
 from ipseval.metrics.sampled._rank_law import compute_rank_law, split_ranks
 from ipseval.utils.checks import as_float_vector, check_finite, check_positive_int
 from ipseval.utils.public import public_function
@@ -135,11 +136,6 @@ def _compute_sampled_moments(
         # Centred at the mean: E[x²] − E[x]² would lose the digits of small variances.
         std[rows] = np.sqrt(np.einsum("ri,ri->r", law, (values - mean[rows, None]) ** 2))
     return mean[pair_of_rank.ravel()], std[pair_of_rank.ravel()]
-
-
-def compute_sampled_values(metric: Metric, n_sampled: int) -> FloatArray:
-    """Return the uncorrected metric of a sampled list for the sampled ranks 1 … m + 1, (m + 1,)."""
-    return metric.at_rank(np.arange(1.0, n_sampled + 2), n_sampled + 1.0)
 
 
 MAX_RANKS = 2_000
