@@ -255,21 +255,13 @@ def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
     """Compute the estimate of `metric` by `estimator` from a weighted sample of ranked positives."""
     estimator.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
     return build_estimate(
-        compute_independent_sums(sample, metric, estimator),
+        estimator.sums(sample, metric).by_cluster(sample.ranked.cluster),
         metric,
         estimator,
         SampleSize.of(sample),
         is_probability=sample.is_probability,
         n_relevant=sample.n_relevant_kind,
     )
-
-
-def compute_independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> UserSums:
-    """Compute the sums of `metric` by `estimator` over independent units: users, not their queries."""
-    sums = estimator.sums(sample, metric)
-    if sample.ranked.cluster is None:
-        return sums
-    return sums.by_cluster(sample.ranked.cluster)
 
 
 def build_estimate(

@@ -1,4 +1,8 @@
-"""SNIPS: self-normalised inverse propensity scoring."""
+"""SNIPS: self-normalised inverse propensity scoring, with one division per user or one for all users.
+
+`Snips.sums` holds the formulas. The column "SNIPS" of tables is `Snips(normalize="global")`, with the label
+"snips-global"; "SNIPS per user" is `Snips()`, with the label "snips".
+"""
 
 from __future__ import annotations
 
@@ -137,17 +141,26 @@ class Snips(Estimator):
         n = sample.ranked.counts.astype(np.float64)  # |S*_u|
         w = sample.user_weight  # Σ_{i∈S*_u} 1/P_ui
         wc = sum_weighted_contributions(sample, metric)  # Σ_{i∈S*_u} c_ui/P_ui
-
         if metric.kind == "sum":
-            if self.normalize == "user":
-                return UserSums.of(users, n * (wc / w))
-            # The mean of the volume V_u = |S*_u| scales the ratio to the observed number of positives.
-            return UserSums.of(users, wc, w, volume=n)
+            return self._sums_of_sum_metric(users, n, w, wc)
+
         if self.normalize == "user":
-            return UserSums.of(users, wc / w, root=metric.root)  # D_u = 1
+            # R = 1/|U| Σ_u wc/w: each user is divided by its own sum of weights.
+            return UserSums.of(users, numerator=wc / w, root=metric.root)
         if self.normalize == "global":
-            return UserSums.of(users, wc / n, w / n, root=metric.root)
-        return UserSums.of(users, wc, w, root=metric.root)
+            # R = Σ_u wc/n / Σ_u w/n: one division, after the mean over the positives of each user.
+            return UserSums.of(users, numerator=wc / n, denominator=w / n, root=metric.root)
+        # R = Σ_u wc / Σ_u w: one division, over all positives.
+        return UserSums.of(users, numerator=wc, denominator=w, root=metric.root)
+
+    def _sums_of_sum_metric(self, users: IntArray, n: FloatArray, w: FloatArray, wc: FloatArray) -> UserSums:
+        """Return N_u and D_u of a metric of sum type, where each user counts with its |S*_u| positives."""
+        if self.normalize == "user":
+            # R = 1/|U| Σ_u n wc/w
+            return UserSums.of(users, numerator=n * (wc / w))
+        # R = (Σ_u wc / Σ_u w) · 1/|U| Σ_u n: the mean of the volume V_u = n scales the ratio to the observed
+        # number of positives.
+        return UserSums.of(users, numerator=wc, denominator=w, volume=n)
 
     def positive_weights(self, sample: Sample) -> FloatArray:
         """Return w over the sum of the user's w, over |S*_u|, or pooled w itself."""

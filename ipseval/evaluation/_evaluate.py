@@ -1,4 +1,12 @@
-"""`evaluate`: estimate every metric of every recommender from a split and propensities."""
+"""`evaluate`: estimate every metric of every recommender from a split and propensities.
+
+1. `ranking/exact_ranks.py` ranks the test positives of each recommender: `RankedPositives`.
+2. `estimators/sample.py` adds the propensity of each positive: `Sample`.
+3. `Estimator.sums` in `estimators/aoa.py`, `ips.py` and `snips.py` turns the contributions of a metric and the
+   weights 1/P into a numerator N_u and a denominator D_u of each user: `UserSums`.
+4. `UserSums.value` in `estimators/user_sums.py` divides, Σ_u N_u / Σ_u D_u: `Estimate`.
+5. `evaluation/reduction.py` calls steps 2 to 4 for all recommenders, metrics and estimators: `Evaluation`.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Sample, UserSums
-from ipseval.estimators.estimate import apply_flags, build_estimate, compute_independent_sums
+from ipseval.estimators.estimate import apply_flags, build_estimate
 from ipseval.estimators.sample import NO_PROPENSITY, SampleSize
 from ipseval.estimators.user_sums import MergedSums, Moments
 from ipseval.evaluation.evaluation import Evaluation
@@ -220,7 +220,8 @@ def _compute_sums(samples: Mapping[str, Sample], request: Request) -> dict[Cell,
         for estimator in request.estimators:
             sums_of_models = []
             for sample in samples.values():
-                sums_of_models.append(compute_independent_sums(sample, metric, estimator))
+                user_sums = estimator.sums(sample, metric)
+                sums_of_models.append(user_sums.by_cluster(sample.ranked.cluster))
 
             sums[metric.label, estimator.label] = tuple(sums_of_models)
     propensity = request.propensity

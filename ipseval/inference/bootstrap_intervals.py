@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from ipseval.estimators import Estimate, Estimator, Sample
-from ipseval.estimators.estimate import compute_independent_sums, estimate
+from ipseval.estimators.estimate import estimate
 from ipseval.estimators.user_sums import ROUNDING_SHARE
 from ipseval.inference._linear_groups import ContributionStacks, group_estimates, list_keys
 from ipseval.inference.intervals import (
@@ -114,7 +114,8 @@ def _compute_replicate(
         values = group.form.coefficients(sample.weights, user_counts) @ group.contributions
         replicate.update(zip(group.keys, values.tolist(), strict=True))
     for model, metric, estimator in nonlinear:
-        sums = compute_independent_sums(samples[model], metric, estimator)
+        sample = samples[model]
+        sums = estimator.sums(sample, metric).by_cluster(sample.ranked.cluster)
         replicate[model, metric.label, estimator.label] = sums.resampled(counts).value()
     return replicate
 
