@@ -261,7 +261,9 @@ def _collect_ranking_counts(ranks: Mapping[str, RankedPositives]) -> tuple[Count
     first = next(iter(ranks.values()))
     n_excluded = first.n_not_candidates
     n_all = len(first) + n_excluded
-    exclusion = Count("test positives that are not candidates, left out", n_excluded, n_all, RESULT)
+    exclusion = Count(
+        "test positives that are not candidates, left out", n_excluded, n_all, RESULT, "exclusion"
+    )
     return (*counts, *drop_zero_counts(exclusion))
 
 
@@ -362,8 +364,18 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     n_all_users = size.n_population + size.n_left_out
     n_all_positives = size.n_positives + size.n_without_propensity
     exclusions = drop_zero_counts(
-        Count("users without a list of some model, left out", size.n_left_out, n_all_users),
-        Count("positives without a propensity, left out", size.n_without_propensity, n_all_positives),
+        Count(
+            "users without a list of some model, left out",
+            size.n_left_out,
+            n_all_users,
+            code="stated_exclusion",
+        ),
+        Count(
+            "positives without a propensity, left out",
+            size.n_without_propensity,
+            n_all_positives,
+            code="stated_exclusion",
+        ),
     )
     inclusions = [
         Count("positives that entered", size.n_positives),

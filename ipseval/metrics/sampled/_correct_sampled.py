@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from ipseval.metrics.labels import parse_metric
 from ipseval.metrics.sampled._correction import METHODS, Method, SampledEstimate, estimate_correction
+from ipseval.metrics.sampled._sampled_ranks import read_sampled_ranks
 from ipseval.utils.checks import check_choice
 from ipseval.utils.public import public_function
 
@@ -99,15 +100,20 @@ def correct_sampled(
     candidates)
     """
     check_choice("method", method, METHODS)
-    return estimate_correction(
+    target = parse_metric(metric)
+    data = read_sampled_ranks(
         sampled_ranks,
-        n_candidates,
-        n_sampled,
-        parse_metric(metric),
-        method,
+        n_candidates=n_candidates,
+        n_sampled=n_sampled,
         replacement=replacement,
         users=users,
         weights=weights,
+        method=method,
+    )
+    return estimate_correction(
+        data,
+        target,
+        method,
         variance_weight=variance_weight,
         prior=prior,
         n_iterations=n_iterations,

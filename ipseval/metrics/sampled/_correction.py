@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr, stdtrit
 
 from ipseval.errors import InputError
@@ -21,7 +20,6 @@ from ipseval.metrics.sampled._rank_distribution import build_refit, compute_fitt
 from ipseval.metrics.sampled._sampled_ranks import (
     SampledRanks,
     add_extreme_users,
-    read_sampled_ranks,
 )
 from ipseval.utils.checks import as_generator, check_choice, check_fraction, check_positive_int
 from ipseval.utils.public import public_class
@@ -232,29 +230,15 @@ class _Correction:
 
 
 def estimate_correction(
-    sampled_ranks: Any,
-    n_candidates: npt.ArrayLike | None,
-    n_sampled: int | None,
+    data: SampledRanks,
     target: Metric,
     method: Method,
     *,
-    replacement: bool | None = None,
-    users: npt.ArrayLike | None = None,
-    weights: npt.ArrayLike | None = None,
     variance_weight: float,
     prior: Any,
     n_iterations: int,
 ) -> SampledEstimate:
-    """Return the estimate of a metric from sampled ranks; `correct_sampled` describes the arguments."""
-    data = read_sampled_ranks(
-        sampled_ranks,
-        n_candidates=n_candidates,
-        n_sampled=n_sampled,
-        replacement=replacement,
-        users=users,
-        weights=weights,
-        method=method,
-    )
+    """Return the estimate of a metric from sampled ranks; `correct_sampled` describes the options."""
     request = _CorrectionRequest(
         data=data,
         target=target,

@@ -15,6 +15,7 @@ from ipseval.metrics.sampled._correction_table import (
     compute_correction_table,
     compute_sampled_values,
 )
+from ipseval.metrics.sampled._sampled_ranks import read_sampled_ranks
 from ipseval.ranking import RankedPositives
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, TieChoice, TieRule
@@ -157,13 +158,19 @@ class SampledMetric(Metric):
         """
         if self._resolve_tie_rule(positives, ties) != "expected":
             raise InputError(f"{self.label} averages over ties; ties={ties!r} is not defined for it.")
-        return estimate_correction(
+        data = read_sampled_ranks(
             positives,
-            None,
-            None,
+            n_candidates=None,
+            n_sampled=None,
+            replacement=None,
+            users=None,
+            weights=weights,
+            method=self.method,
+        )
+        return estimate_correction(
+            data,
             self.base,
             self.method,
-            weights=weights,
             variance_weight=self.variance_weight,
             prior=self.prior,
             n_iterations=self.n_iterations,
