@@ -167,9 +167,9 @@ def evaluate(
     check_candidates(candidates, request.metrics)
     if split.test.value is not None:
         check_test_grades(request.metrics, split.test.value)
-    n_threads = check_compute(compute).n_threads
+    check_compute(compute)
     ranks = rank_models(models, split, candidates=candidates, compute=compute)
-    evaluation = _estimate_from_ranks(ranks, request, n_threads)
+    evaluation = _estimate_from_ranks(ranks, request, compute)
     sanity = check_sanity(evaluation.ranks, models, split)
     for warning in sanity:
         warn_user(word_warning(warning), DataWarning)
@@ -237,17 +237,18 @@ def evaluate_ranks(
     2  popular  recall@10     0.599
     3  popular    ndcg@10     0.396
     """
-    n_threads = check_compute(compute).n_threads
+    check_compute(compute)
     request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)
-    return _estimate_from_ranks(ranks, request, n_threads)
+    return _estimate_from_ranks(ranks, request, compute)
 
 
 def _estimate_from_ranks(
-    ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None
+    ranks: Mapping[str, RankedPositives], request: Request, compute: ComputeOptions
 ) -> Evaluation:
     """Return the evaluation of ranks of the same positives."""
     check_same_positives(ranks)
-    return build_evaluation(Reduction.of(ranks, request, n_threads), request)
+    reduction = Reduction.of(ranks, request, compute.n_threads)
+    return build_evaluation(reduction, request, compute=compute)
 
 
 def _have_sums(models: object) -> bool:

@@ -33,7 +33,7 @@ from ipseval.ranking.list_coverage import (
     resolve_missing,
 )
 from ipseval.utils.checks import warn_user
-from ipseval.utils.compute import available_cores, open_executor
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, available_cores, open_executor
 from ipseval.utils.notes import RESULT, Count, Note, drop_zero_counts, merge_counts
 from ipseval.utils.types import AnyArray, IntArray
 
@@ -284,7 +284,13 @@ MANY_EXCLUDED = 10
 NO_POSITIVE = "there is no positive to evaluate."
 
 
-def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
+def build_evaluation(
+    reduction: Reduction,
+    request: Request,
+    user_ids: AnyArray | None = None,
+    *,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
+) -> Evaluation:
     """Build the evaluation from the reduction of all users, after the checks that need all of them."""
     size = reduction.size
     if reduction.given_counts:
@@ -329,7 +335,7 @@ def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray 
     )
     if request.interval == "normal":
         return evaluation
-    return evaluation.with_intervals(request.interval, rng=request.rng)
+    return evaluation.with_intervals(request.interval, rng=request.rng, compute=compute)
 
 
 def _warn_about_excluded(size: SampleSize) -> None:

@@ -27,6 +27,8 @@ from ipseval.utils.checks import as_generator, check_callable, check_positive_in
 from ipseval.utils.notes import Note
 from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, RngLike, as_readonly
 
+MOST_THREADS = 2  # that draw resamples
+
 # Fits the propensity to a log in which user u occurs counts[u] times, (n_users,).
 Refit = Callable[[IntArray], Propensity]
 
@@ -170,8 +172,12 @@ def compute_bootstrap_intervals(
     confidence_level: float,
     n_resamples: int,
     rng: RngLike,
+    n_threads: int,
 ) -> dict[Key, Interval]:
-    """Return bootstrap intervals over users of every estimate; NaN where the estimate is undefined."""
+    """Return bootstrap intervals over users of every estimate; NaN where the estimate is undefined.
+
+    At most two threads are used, and not more than `n_threads`.
+    """
     sums = {}
     for key, result in estimates.items():
         # A single user has no other resample, and no jackknife for BCa.
@@ -180,7 +186,7 @@ def compute_bootstrap_intervals(
     intervals = dict.fromkeys(estimates, UNDEFINED)
     if not sums:
         return intervals
-    replicates = bootstrap(sums, n_resamples=n_resamples, rng=rng)
+    replicates = bootstrap(sums, n_resamples=n_resamples, rng=rng, n_threads=min(n_threads, MOST_THREADS))
     for key in sums:
         intervals[key] = _build_interval(
             replicates,
