@@ -276,7 +276,7 @@ def build_estimate(
 ) -> Estimate:
     """Build an estimate with its guarantee and notes from sums over users."""
     # Weights cancel where no user has more than one positive, unless they are summed over users.
-    one_positive_each = size.positives_per_user.size == 2 and not metric.is_ratio_of_sums
+    one_positive_each = size.users_by_n_positives.size == 2 and not metric.is_ratio_of_sums
     notes = list(as_notes(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant)))
     if metric.is_ratio_of_sums:
         notes.append(Note.of("ratio_of_sums"))

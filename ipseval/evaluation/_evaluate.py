@@ -209,12 +209,12 @@ def evaluate_ranks(
     Returns
     -------
     Evaluation
-        `frame` has one row per recommender, metric and estimator; printing shows the verdict and tables.
+        As `evaluate` returns it.
 
     Raises
     ------
     InputError, UnknownNameError, PropensityError
-        For unusable input; the message states the value and a fix.
+        As `evaluate` raises them, and for ranks of different positives or candidates.
 
     See Also
     --------

@@ -372,8 +372,8 @@ class Evaluation(Result):
             propensity=self.propensity,
             weights=self.weights,
             flags=self._flags,
-            with_guarantee=self._cells_with_guarantee,
-            consistent=self._consistent_cells,
+            cells_with_guarantee=self._cells_with_guarantee,
+            consistent_cells=self._consistent_cells,
         )
         verdicts = decide_verdicts(self._frame, self._pair_tests, evidence)
         return tuple(self._add_details(verdict) for verdict in verdicts)
@@ -383,7 +383,7 @@ class Evaluation(Result):
         if verdict.outcome == Outcome.NOT_SIGNIFICANT:
             return replace(verdict, detectable=self._detectable_difference(verdict))
         gamma_range = self._gamma_ranges.get(verdict.metric)
-        if gamma_range is None or gamma_range.first != verdict.highest_model:
+        if gamma_range is None or gamma_range.highest_model != verdict.highest_model:
             return verdict
         if verdict.outcome not in (Outcome.NOT_IDENTIFIED, Outcome.NO_VERDICT):
             return verdict

@@ -55,7 +55,7 @@ def build_tables(content: ReportContent, *, digits: int = 2) -> Tables:
         summary=(describe_size(content),),
         warnings=tuple(flag_warnings(content.flags, content.diagnostics["estimator"], content.names)),
         parts=tuple(_build_metric_tables(content, digits)),
-        verdict=tuple(_build_remarks(content)),
+        remarks=tuple(_build_remarks(content)),
         hint=EXPLAIN_HINT,
         legend=legend,
     )

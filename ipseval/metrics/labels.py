@@ -166,7 +166,7 @@ def metric(
     check_choice("sampled", sampled, METHODS)
     if isinstance(prior, str):
         check_choice("prior", prior, ("uniform", "estimated"))
-    base.at_rank(np.ones(1), 2.0)  # raises for a metric that is not a function of one rank
+    base.value_at_rank(np.ones(1), 2.0)  # raises for a metric that is not a function of one rank
     return SampledMetric(
         label=f"{base.label}~{sampled}",
         base=base,

@@ -156,8 +156,8 @@ def _sum_weights(
     """Return the sums of each group's weights, with the propensities and with equal propensities."""
     if not len(sample.ranked):
         return (None,) * len(groups.labels)
-    weights = estimator.positive_weights(sample)
-    equal_weights = estimator.positive_weights(sample.with_equal_propensities())
+    weights = estimator.weight_positives(sample)
+    equal_weights = estimator.weight_positives(sample.with_equal_propensities())
     group_sums: list[WeightSums | None] = []
     for number in range(len(groups.labels)):
         rows = np.flatnonzero(codes == number)

@@ -154,7 +154,7 @@ class _CorrectionRequest:
             return _Correction(average_tied_values(values, data.n_above, data.n_tied), values)
         if self.method == "importance":
             assert data.estimated_rank is not None
-            return _Correction(self.target.at_rank(data.estimated_rank, data.n_candidates))
+            return _Correction(self.target.value_at_rank(data.estimated_rank, data.n_candidates))
         if self.method == "rank" or classify_prior(self.prior, self.method) == "uniform":
             return self._correct_by_size()
         low = float(data.n_candidates.min())

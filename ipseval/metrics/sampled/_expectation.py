@@ -205,7 +205,7 @@ def rank_curves(
         ranks = np.unique(np.rint(np.geomspace(1, n, MAX_RANKS)).astype(np.int64))
     curves = []
     for metric in curve_metrics:
-        value_by_size = {0: metric.at_rank(ranks.astype(np.float64), float(n))}
+        value_by_size = {0: metric.value_at_rank(ranks.astype(np.float64), float(n))}
         for m in sizes:
             value_by_size[m] = expected_sampled(ranks, n, m, metric, replacement)
         for m, value in value_by_size.items():
