@@ -32,7 +32,7 @@ def describe_missing_method(estimator: Estimator, method: str) -> str:
 class Estimator(ABC):
     """Base class of estimators: a way to weight and average the values of users.
 
-    A subclass sets `label` and defines `sums` and `positive_weights`. It overrides the other attributes and
+    A subclass sets `label` and defines `sums` and `weight_positives`. It overrides the other attributes and
     methods where their defaults do not apply.
 
     Attributes
@@ -85,7 +85,7 @@ class Estimator(ABC):
         """Compute the per-user sums from which the estimate of `metric` and its error follow."""
 
     @abstractmethod
-    def positive_weights(self, sample: Sample) -> FloatArray:
+    def weight_positives(self, sample: Sample) -> FloatArray:
         """Return the weight of each positive in the estimate, (n_pos,); a common factor is arbitrary."""
 
     def with_parameter(self, text: str) -> Estimator:
