@@ -101,8 +101,8 @@ class GammaFit:
 
     Parameters
     ----------
-    gamma, eta : float
-        Exponents; η = (γ+1)/2.
+    gamma : float
+        γ, the exponent of the selection.
     standard_error : float
         Of γ, from the sandwich over items: items are the sample, and the spread of items about the line
         counts. The standard error of η is half of it.
@@ -129,10 +129,24 @@ class GammaFit:
     basis : {"fitted", "exposure"}
         Evidence behind γ: "exposure" of items shown at random, or "fitted" to lists; see `Propensity`.
 
+    Attributes
+    ----------
+    eta : float
+        η = (γ+1)/2, the exponent of the propensity.
+
     See Also
     --------
     fit_gamma : Estimate γ from recommendation lists.
     fit_gamma_from_exposure : Estimate γ from random exposure.
+
+    Examples
+    --------
+    With every doubling of popularity, 1.5 times the recommendations: γ = ln 1.5/ln 2.
+
+    >>> counts = [16, 24, 36, 54, 81]
+    >>> fit = fit_gamma([1, 2, 4, 8, 16], counts, 100, method="poisson", source="logging-policy")
+    >>> round(fit.gamma, 3), round(fit.eta, 3), fit.n_items
+    (0.585, 0.792, 5)
     """
 
     gamma: float
