@@ -383,7 +383,20 @@ class RandomExposure:
         )
 
     def check_ids(self, ids: HasIds, description: str) -> None:
-        """Raise `InputError` unless the exposure is in the id space of a split or log."""
+        """Check that the exposure is in the id space of a split or of a log.
+
+        Parameters
+        ----------
+        ids : object with `user_ids` and `item_ids`
+            The split or the log.
+        description : str
+            Name of the split or log in the error message, such as "split".
+
+        Raises
+        ------
+        InputError
+            When the number, the values or the order of the users or items differ.
+        """
         n_users = int(ids.user_ids.size)
         n_items = int(ids.item_ids.size)
         if (self.n_users, self.n_items) != (n_users, n_items):
