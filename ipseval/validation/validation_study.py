@@ -362,6 +362,11 @@ def default_models() -> dict[str, Trainer]:
     See Also
     --------
     validate : Evaluate the models against random exposure.
+
+    Examples
+    --------
+    >>> list(default_models())
+    ['popularity', 'item-kNN', 'item-kNN 20', 'EASE', 'EASE 500', 'PureSVD 10', 'PureSVD 50']
     """
     return {
         "popularity": baselines.popularity,
@@ -401,6 +406,16 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     See Also
     --------
     validate : Compare the propensities with random exposure.
+
+    Examples
+    --------
+    >>> from ipseval import simulation
+    >>> study = simulation.World(n_users=300, n_items=60, mean_relevant=12, rng=0).study(rng=2)
+    >>> propensities = default_propensities(study)
+    >>> propensities["gamma = 1"].gamma
+    1.0
+    >>> list(propensities)[-4:]
+    ['published', 'direct', 'piecewise', 'density ratio']
     """
     rules: dict[str, object] = {}
     for gamma in GAMMAS:
