@@ -57,7 +57,22 @@ class BeyondAccuracy(Result):
 
     See Also
     --------
-    beyond_accuracy : makes it.
+    beyond_accuracy : Compute the measures.
+
+    Examples
+    --------
+    >>> from ipseval import simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> result = beyond_accuracy(models, split, measures=["coverage@10", "gini@10"])
+    >>> result.frame[["model", "measure", "estimate", "std_error"]].round(3)
+         model      measure  estimate  std_error
+    0    taste  coverage@10     0.838      0.028
+    1    taste      gini@10     0.696      0.006
+    2  popular  coverage@10     0.200      0.012
+    3  popular      gini@10     0.860      0.001
     """
 
     measures: tuple[Measure, ...]
