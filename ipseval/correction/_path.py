@@ -193,7 +193,7 @@ class CorrectionPath:
         Returns
         -------
         (n_cells, n_cells) float array
-            Covariance of the cells, which is 0 for cells without any contribution.
+            Covariance of the cells; it is of order 1/(n_positives + 1)².
         """
         return compute_half_hit(self.hit, self.similarity, n_positives)
 

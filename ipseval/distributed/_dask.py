@@ -93,7 +93,8 @@ def evaluate_dask(
 
     See Also
     --------
-    evaluate_spark, evaluate_duckdb : the same on Spark, and for Parquet files on one machine.
+    evaluate_spark : Evaluate frames of Spark.
+    evaluate_duckdb : Evaluate Parquet files on one machine.
 
     Examples
     --------

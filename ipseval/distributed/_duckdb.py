@@ -86,7 +86,8 @@ def evaluate_duckdb(
 
     See Also
     --------
-    evaluate_dask, evaluate_spark : the same on a cluster.
+    evaluate_dask : Evaluate frames of Dask on a cluster.
+    evaluate_spark : Evaluate frames of Spark on a cluster.
 
     Examples
     --------

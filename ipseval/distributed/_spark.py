@@ -88,7 +88,8 @@ def evaluate_spark(
 
     See Also
     --------
-    evaluate_dask, evaluate_duckdb : the same on Dask, and for Parquet files on one machine.
+    evaluate_dask : Evaluate frames of Dask.
+    evaluate_duckdb : Evaluate Parquet files on one machine.
     """
     from pyspark import cloudpickle
     from pyspark.sql import functions

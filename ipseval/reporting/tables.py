@@ -351,7 +351,7 @@ class Tables:
 
     See Also
     --------
-    Reported.tables : Return the content of the report of a value.
+    ipseval.Evaluation.tables : Return the content of the report of an evaluation.
 
     Examples
     --------

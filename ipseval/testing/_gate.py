@@ -211,7 +211,7 @@ class Gate(Result):
         Parameters
         ----------
         digits : int, default 2
-            Significant digits of half the width of the intervals, for the estimates that do not decide.
+            Significant digits of the standard errors of the estimates that do not decide.
         page : bool, default False
             Whether the decision is returned as verdict, with a title, as HTML pages show it.
 

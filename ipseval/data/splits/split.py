@@ -301,7 +301,7 @@ class Split(Universe):
         return counts
 
     def check_seen_excluded(self, computation: str) -> None:
-        """Check that training items are no candidates.
+        """Check that training items are excluded from the candidates.
 
         Parameters
         ----------

@@ -220,7 +220,7 @@ def beyond_accuracy(
 
     See Also
     --------
-    measure : the definition of a measure.
+    measure : Return a measure, whose card defines it.
 
     Notes
     -----

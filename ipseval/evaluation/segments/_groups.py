@@ -146,7 +146,7 @@ def user_groups(source: Any, *, name: str | None = None) -> Grouping:
 
     See Also
     --------
-    item_groups : groups of items.
+    item_groups : Define groups of items.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def item_groups(source: Any, *, name: str | None = None) -> Grouping:
 
     See Also
     --------
-    user_groups : groups of users.
+    user_groups : Define groups of users.
 
     Examples
     --------

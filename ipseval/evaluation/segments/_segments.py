@@ -267,7 +267,7 @@ class Segments(Result):
 
         See Also
         --------
-        gaps : compares groups with each other.
+        gaps : Compare groups with each other.
         """
         frames = []
         for (metric, estimator), cell in self.cells.items():
@@ -325,7 +325,7 @@ class Segments(Result):
 
         See Also
         --------
-        differences : compares recommenders within groups.
+        differences : Compare recommenders within groups.
 
         Notes
         -----

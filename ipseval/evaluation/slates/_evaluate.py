@@ -85,8 +85,9 @@ def evaluate_slates(
 
     See Also
     --------
-    rank_slates : the ranks alone.
-    read_mind, read_trec : read slates from files.
+    rank_slates : Rank the items of slates without an evaluation.
+    read_mind : Read slates from a file of MIND.
+    read_trec : Read a pool and runs from files of TREC.
 
     Examples
     --------

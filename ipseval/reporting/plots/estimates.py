@@ -66,7 +66,7 @@ def plot_estimates(
 
     See Also
     --------
-    ipseval.Evaluation.plot : draws an evaluation.
+    ipseval.Evaluation.plot : Plot an evaluation.
 
     Examples
     --------
