@@ -166,7 +166,10 @@ class Propensity:
 
     See Also
     --------
-    PowerLawPropensity, KnownPropensity, DensityRatioPropensity, ImpressionPropensity
+    PowerLawPropensity : Model P as a power of popularity.
+    KnownPropensity : Use values of P that are known.
+    DensityRatioPropensity : Estimate P from random exposure.
+    ImpressionPropensity : Estimate P from a log of impressions.
 
     Examples
     --------

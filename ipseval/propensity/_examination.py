@@ -159,7 +159,7 @@ class ExaminationCurve:
 
         See Also
         --------
-        ipseval.plots.plot_examination
+        ipseval.plots.plot_examination : Plot the curves of several methods.
         """
         from ipseval.reporting import plots
 

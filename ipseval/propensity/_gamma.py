@@ -110,8 +110,8 @@ class GammaFit:
         How γ was fitted.
     result : statsmodels result
         The fit, for inspection; its slope b gives γ = b (lists) or γ = 1 − 2b (random exposure).
-    warnings : tuple of str
-        Everything that limits the fit. Limits that could mislead were also issued as warnings.
+    slope : (2,) float array
+        Intercept and slope of the statsmodels result.
     n_items, n_levels : int
         Items that entered, and their distinct values of n*.
     n_unseen, n_top_dropped, n_rare_dropped : int
@@ -120,8 +120,8 @@ class GammaFit:
         α of Var = μ + αμ² (negative binomial), or Pearson χ² per degree of freedom (the other count models).
     scale : float or None
         κ of P_i = κ (n*_i)^η, where the data identify it (random exposure and the number of users).
-    slope : (2,) float array
-        Intercept and slope of the statsmodels result.
+    warnings : tuple of str
+        Everything that limits the fit. Limits that could mislead were also issued as warnings.
     replicates : (n_resamples,) float array or None
         γ of each bootstrap resample of the lists.
     lists : ListLevels or None
@@ -256,8 +256,12 @@ class GammaFit:
 
         Parameters
         ----------
-        popularity, recommendations, n_lists
-            As in `fit_gamma`.
+        popularity : (n_items,) array-like
+            n*_i, training interactions of each item, as in `fit_gamma`.
+        recommendations : (n_items,) array-like, or (n_lists, k) int array, or sparse array
+            Number of lists that contain each item, or the lists themselves, as in `fit_gamma`.
+        n_lists : int, optional
+            Number of lists; not needed with lists.
 
         Returns
         -------
