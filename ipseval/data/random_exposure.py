@@ -296,16 +296,16 @@ class RandomExposure:
         RandomExposure
             The distinct pairs of the randomised slots, positive if clicked in one of them.
 
+        Raises
+        ------
+        InputError
+            For ids that are not in the universe, a mask of another length, or a mask without a true row.
+
         Warns
         -----
         DataWarning
             If at least 30 slots follow popularity with a power above 0.05 in size (p < 0.01), because they
             were not drawn at random.
-
-        Raises
-        ------
-        InputError
-            For ids that are not in the universe, a mask of another length, or a mask without a true row.
 
         Notes
         -----
