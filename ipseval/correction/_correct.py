@@ -420,8 +420,18 @@ def correct_ranks(
         Averages over relevant items.
     interactions : Interactions, optional
         As in `correct`. Default: the impressions from which the positives come, where there are any.
-    reference_values, source, prior, ties, confidence_level, rng
-        As in `correct`.
+    reference_values : mapping, optional
+        Values of recommenders that were measured in an experiment, as in `correct`.
+    source : {"randomised", "ab-ratio"}, optional
+        How the reference values were measured; required with them.
+    prior : CorrectionPrior, optional
+        Prior distribution of the correction strength.
+    ties : {"default", "mean", "min", "max", "expected"}, default "default"
+        Treatment of tied scores, as in `evaluate`.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
+    rng : int, Generator or None, default None
+        Random seed of the uniform pairs.
 
     Returns
     -------
@@ -524,8 +534,14 @@ def correct_path(
         Name -> ranks of the random-exposure positives outside training, by the recommenders of the path.
     random_exposure : RandomExposure, optional
         The exposure from which they come, for their weights and for the counts in the report and the plan.
-    reference_values, source, prior, confidence_level
-        As in `correct`.
+    reference_values : mapping, optional
+        Values of recommenders that were measured in an experiment, as in `correct`.
+    source : {"randomised", "ab-ratio"}, optional
+        How the reference values were measured; required with them.
+    prior : CorrectionPrior, optional
+        Prior distribution of the correction strength.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
 
     Returns
     -------

@@ -66,8 +66,12 @@ class CorrectionPath:
 
     Parameters
     ----------
-    models, metrics, ties
-        Recommenders, metrics, and the treatment of ties.
+    models : tuple of str
+        Names of the recommenders.
+    metrics : tuple of Metric
+        Averages over relevant items.
+    ties : {"default", "mean", "min", "max", "expected"}
+        Treatment of tied scores.
     bases : tuple of str
         Bases of the odds.
     alpha : (n_grid,) array
