@@ -59,8 +59,18 @@ def evaluate_rewards(
         Metrics that add up over items: recall, precision, cg, dcg, mean_dcg, rbp, atop.
     estimators : labels or objects, optional
         The estimators of the notes, and any others. Default: `dr`; `dm` without a propensity.
-    ties, confidence_level, low_ess, interval, rng, compute
-        As in `evaluate`.
+    ties : {"default", "mean", "min", "max", "expected"}, default "default"
+        Treatment of tied scores, as in `evaluate`.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
+    low_ess : {"warn", "raise", "nan", "ignore"}, default "warn"
+        Treatment of weighted estimates of a small effective sample size, as in `evaluate`.
+    interval : {"normal", "percentile", "bca"}, default "normal"
+        Method of the intervals, as in `evaluate`.
+    rng : int, Generator or None, default None
+        Random seed of the bootstrap.
+    compute : ComputeOptions, optional
+        Threads, memory, engine, and whether a progress bar is shown.
 
     Returns
     -------

@@ -33,6 +33,8 @@ class ShownData:
         θ in (0, 1]: the probability that the pair was examined at all; 1 without an examination curve.
     train : Interactions
         Training log, from which features of users and items are computed.
+    _factors : dict
+        Factors that were computed before, by their number.
 
     See Also
     --------
