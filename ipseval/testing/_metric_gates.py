@@ -239,8 +239,14 @@ def gate_metrics(
         Names of the recommenders, as in `gate`.
     metric, estimator, margin : optional
         Options of the comparison, as in `gate`; with `rules` they are options of each rule instead.
-    weeks, suspicious, strict, confidence_level
-        Options of `gate`. All decisions of the season share 1 − `confidence_level`.
+    weeks : int, default 26
+        Number of weeks whose decisions share one probability of a false alarm.
+    suspicious : float, default 0.5
+        Share from which an improvement is implausible.
+    strict : bool, default True
+        Whether "cannot tell" and "no difference" fail.
+    confidence_level : float, default 0.95
+        1 − the probability of a false alarm, which all decisions of all weeks share.
 
     Returns
     -------
