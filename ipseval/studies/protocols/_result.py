@@ -72,6 +72,8 @@ class ProtocolStudy(Printable):
         its validation metric with the standard error over users, the numbers of settings tried and of all
         settings, and chosen_share, how often the same setting is best when the validation users are drawn
         again.
+    _comparisons_by_factor : dict
+        Comparisons that were computed before.
 
     See Also
     --------
@@ -204,8 +206,12 @@ class ProtocolStudy(Printable):
 
         Parameters
         ----------
-        factor, metric, reference
-            As in `comparisons`.
+        factor : {"split", "k_core", "candidates", "estimator", "log"}
+            Factor in which the settings differ.
+        metric : str, optional
+            Label of one metric. Default: all.
+        reference : str, optional
+            Compare with this level only. Default: every pair of levels.
 
         Returns
         -------
@@ -242,8 +248,12 @@ class ProtocolStudy(Printable):
 
         Parameters
         ----------
-        factor, metric, reference
-            As in `comparisons`; not "log".
+        factor : {"split", "k_core", "candidates", "estimator"}
+            Factor in which the settings differ.
+        metric : str, optional
+            Label of one metric. Default: all.
+        reference : str, optional
+            Compare with this level only. Default: every pair of levels.
 
         Returns
         -------
@@ -313,8 +323,12 @@ class ProtocolStudy(Printable):
 
         Parameters
         ----------
-        factor, measure, metric
-            As in `matrix`; not the measure "ipc".
+        factor : {"split", "k_core", "candidates", "estimator", "log"}, default "log"
+            Factor in which the settings differ.
+        measure : str, default "src"
+            "src", "tau_b" or "or@k"; not "ipc".
+        metric : str, optional
+            Label of one metric. Default: all.
 
         Returns
         -------
@@ -364,8 +378,12 @@ class ProtocolStudy(Printable):
 
         Parameters
         ----------
-        factor, measure, metric
-            As in `matrix`; not the measure "ipc".
+        factor : {"split", "k_core", "candidates", "estimator", "log"}
+            Factor in which the settings differ.
+        measure : str, default "src"
+            "src", "tau_b" or "or@k"; not "ipc".
+        metric : str, optional
+            Label of one metric. Default: all.
         ax : matplotlib axes, optional
             Axes to draw on.
 
