@@ -50,6 +50,8 @@ class Sample:
         Number of positives that were excluded because they have no propensity.
     rewarded : object or None, default None
         Impressions and sums of a reward model, for estimators that read them.
+    _values : dict
+        Values of users that were computed before, by metric and weighting.
 
     See Also
     --------
