@@ -56,6 +56,8 @@ class SampledEstimate:
         Numbers of positives, of users and of sampled competitors.
     condition_number : float
         Condition number of the system that was solved (at the median number of candidates); 1 without one.
+    _request : object
+        Data and options, from which `conf_int` computes resamples.
 
     See Also
     --------

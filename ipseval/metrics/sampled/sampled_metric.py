@@ -42,8 +42,12 @@ class SampledMetric(Metric):
         The metric of the full ranking.
     method : str
         The correction, see `correct_sampled`.
-    variance_weight, prior, n_iterations
-        Options of the correction, see `correct_sampled`.
+    variance_weight : float, default 0.01
+        Weight of the variance in the method "bv", see `correct_sampled`.
+    prior : {"uniform", "estimated"} or (n,) array, optional
+        Distribution of the ranks, see `correct_sampled`.
+    n_iterations : int, default 100
+        EM steps of "mle" and prior="estimated".
 
     See Also
     --------
