@@ -65,18 +65,18 @@ class RankedPositives:
     list_length : (n_users,) int array or None, default None
         For top-K lists: the length of each user's list, 0 for a user without a list. Ranks up to this length
         are exact; later positions are padded with misses. None for unknown lengths, and without lists.
-    top : TopLists or None, default None
-        The first k candidates of each user with positives, if `top_k` was passed.
     left_out : (n_users,) bool array or None, default None
         Users that are excluded from the population because some model of the comparison has no list for them.
+    top : TopLists or None, default None
+        The first k candidates of each user with positives, if `top_k` was passed.
+    row_counts : tuple of Count, default ()
+        For top-K lists: the numbers of entries that were read, excluded and kept.
     cluster : (n_users,) int array or None, default None
         If the users of these ranks are queries: the person of each query, as a code of `cluster_ids`. Queries
         of one person are not independent, so standard errors are computed from sums over persons. None means
         that users are independent.
     cluster_ids : array or None, default None
         All ids of these persons.
-    row_counts : tuple of Count, default ()
-        For top-K lists: the numbers of entries that were read, excluded and kept.
     candidate_sums : object or None, default None
         Sums over all candidates, for estimators that need more than the positives; `ipseval.policies`
         computes them. They are not written to parquet files.
