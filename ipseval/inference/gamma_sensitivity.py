@@ -69,9 +69,12 @@ class Sensitivity(Result):
         γ of the evaluation.
     values : dict
         (recommender, metric, estimator) -> R(γ) over the grid.
-    samples, definitions, propensity
-        Samples, (metrics, estimators) and propensity of the evaluation, from which R(γ) is computed between
-        the γ of the grid.
+    samples : mapping of str to Sample
+        Ranked positives of each recommender, from which R(γ) is computed between the γ of the grid.
+    definitions : tuple of two sequences
+        Metrics and estimators of the evaluation.
+    propensity : Propensity or None
+        Propensity of the evaluation.
 
     See Also
     --------
