@@ -229,8 +229,14 @@ def rectools_metric(
 
     Parameters
     ----------
-    metric, propensity, estimator, train
+    metric : label or Metric
+        With a cutoff, such as "ndcg@10".
+    propensity : as in `evaluate`, optional
         As in `lenskit_metric`.
+    estimator : label or Estimator, optional
+        Default: snips-global; aoa without a propensity.
+    train : data frame or Interactions, optional
+        Training pairs, as in `lenskit_metric`.
 
     Returns
     -------

@@ -203,10 +203,16 @@ def beyond_accuracy(
         "calibration@10". See `measure`. Default: all of these but "entropy@10" and "ild@10".
     item_vectors : (n_items, d) array, optional
         In the order of `split.item_ids`, for "ild@k"; a pandas frame may have the ids as index.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
+    interval : {"normal", "percentile", "bca"}, default "normal"
+        Method of the intervals, as in `evaluate`.
     n_resamples : int, default 10000
         Resamples of the bootstrap.
-    confidence_level, interval, rng, compute
-        As in `evaluate`.
+    rng : int, Generator or None, default None
+        Random seed of the bootstrap.
+    compute : ComputeOptions, optional
+        Threads, memory, engine, and whether a progress bar is shown.
 
     Returns
     -------
