@@ -37,6 +37,8 @@ class Calibration:
         Random exposure of the calibration users, without their training pairs.
     models : mapping of name to scorer
         The recommenders that are evaluated.
+    _cache : dict
+        Results of `compute_once` by their keys, which all folds share.
 
     See Also
     --------

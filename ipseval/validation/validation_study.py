@@ -130,8 +130,10 @@ def validate(
         positive (default: the threshold of the study).
     n_folds : int, default 2
         Folds of users; a propensity that reads random exposure weights a fold by a fit to the others.
-    ties, confidence_level
-        As in `evaluate`; the level applies to all intervals.
+    ties : {"default", "mean", "min", "max", "expected"}, default "default"
+        Treatment of tied scores, as in `evaluate`.
+    confidence_level : float, default 0.95
+        Level of all intervals, in (0, 1).
     n_resamples : int, default 500
         Bootstrap resamples of users, which give the errors for fixed propensities and models.
     rng : int, Generator or None, default None
