@@ -278,7 +278,7 @@ class DensityRatioFit:
     ridge : float
         Penalty of the deviation of each slope from the tempered direction; geometric mean.
     slope : (n_features,) float array
-        Of the log odds, on standardised features; mean over the models.
+        Slopes of the log odds, on standardised features; mean over the models.
     feature_names : tuple of str
         Names of the features, in the order of `slope`.
     n_random, n_biased : int

@@ -104,8 +104,8 @@ class GammaFit:
     gamma : float
         γ, the exponent of the selection.
     standard_error : float
-        Of γ, from the sandwich over items: items are the sample, and the spread of items about the line
-        counts. The standard error of η is half of it.
+        Standard error of γ, from the sandwich over items: items are the sample, and the spread of items about
+        the line counts. The standard error of η is half of it.
     method : str
         How γ was fitted.
     result : statsmodels result
