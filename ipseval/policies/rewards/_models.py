@@ -281,7 +281,7 @@ class FactorReward:
     ridge : float >= 0, default 10.0
         Penalty on the standardised terms, in observations.
     shrinkage : float >= 0, default 10.0
-        Of m̂_i.
+        Shrinkage K of the click rates m̂_i, in examinations.
 
     See Also
     --------

@@ -68,7 +68,7 @@ def adapt(
     Parameters
     ----------
     model : trained model
-        Of implicit, cornac, LensKit (pipeline), RecTools, RecBole, Surprise, LightFM, Spark ALS or torch.
+        A model of implicit, cornac, LensKit (pipeline), RecTools, RecBole, Surprise, LightFM, Spark ALS or torch.
         RecTools, RecBole and LightFM keep ids in a separate data set: pass the pair (model, dataset). Frames
         of top-K lists with columns user_id, item_id, or with a nested column recommendations, are supported.
     split : Split
