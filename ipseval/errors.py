@@ -82,6 +82,16 @@ class Problem:
     advice : str
         The correction. Options are in braces, ``{duplicates=drop}`` or ``{user}``, and are worded as
         arguments of Python or as options of the command line.
+
+    See Also
+    --------
+    InputError : The exception that lists problems of an input.
+
+    Examples
+    --------
+    >>> problem = Problem("3 rows repeat a pair", "Pass {duplicates=drop} to keep the first")
+    >>> problem.to_text()
+    "3 rows repeat a pair. Pass duplicates='drop' to keep the first."
     """
 
     description: str
@@ -89,6 +99,16 @@ class Problem:
 
     def to_text(self, *, as_options: bool = False) -> str:
         """Return problem and correction, with arguments of Python or options of the command line.
+
+        Parameters
+        ----------
+        as_options : bool, default False
+            Whether the advice names options of the command line instead of arguments of Python.
+
+        Returns
+        -------
+        str
+            Description and advice as sentences; only the description if there is no advice.
 
         Examples
         --------

@@ -40,6 +40,27 @@ class BaselineChecks:
         Write the stored evaluations instead of comparing with them.
     node : pytest.Item or None, default None
         The test, whose reports get the decision that fails it.
+
+    See Also
+    --------
+    ipseval.testing.assert_not_worse : The assertion for a file at any path.
+    ipseval.testing.assert_metric : Require the same numbers as a file at any path.
+
+    Examples
+    --------
+    Tests get such an object from the fixture `ipseval_baseline`. This one has a temporary folder:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> evaluation = evaluate({"popular": examples["popular"]}, split, metrics=["recall@10"])
+    >>> with TemporaryDirectory() as folder:
+    ...     checks = BaselineChecks(Path(folder), "test_popular", update=True)
+    ...     checks.assert_not_worse(evaluation)
+    ...     print([path.name for path in Path(folder).iterdir()])
+    ['test_popular.npz']
     """
 
     def __init__(

@@ -60,9 +60,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: success. 1, 3 and 4, of `compare`: worse, suspiciously better, inconclusive. 2: wrong input, or an
-        error in a recommender, with the reason on standard error. 130: interrupted. 141: the reader of the
-        output closed it.
+        0: success. 1, 3, 4 and 5, of `compare`: worse, suspiciously better, inconclusive, no difference and
+        margin 0. 2: wrong input, or an error in a recommender, with the reason on standard error.
+        130: interrupted. 141: the reader of the output closed it.
+
+    See Also
+    --------
+    ipseval.evaluate : Evaluate recommenders from Python.
+
+    Examples
+    --------
+    The command `ipseval compare evaluation.npz --model random=popular`:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("random", "popular")}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"], estimators=["aoa"])
+    >>> with TemporaryDirectory() as folder:
+    ...     evaluation.save(f"{folder}/evaluation.npz")
+    ...     options = ["--model", "random=popular"]
+    ...     code = main(["compare", f"{folder}/evaluation.npz", *options])
+    random (was popular) by recall@10 (aoa): 0.599 -> 0.133, difference −0.466 (99.62% interval [−0.564, −0.355]),
+      213 users
+    False alarms in a season of 26 weeks: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
+    Smallest visible loss, with 80% power: 0.15. Tolerated: 0.
+    <BLANKLINE>
+    WORSE by recall@10 (aoa)
+    >>> code
+    1
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -248,6 +248,23 @@ def rank_with_exposure(
     ------
     InputError
         For random exposure over other ids, and for stored ranks that lack its pairs.
+
+    See Also
+    --------
+    correct_ranks : Compute the correction from the ranks.
+    ipseval.rank_positives : Rank test positives only.
+
+    Examples
+    --------
+    >>> from ipseval import RandomExposure, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> exposure = RandomExposure.from_ratings(world.expose(rng=3), threshold=4)
+    >>> ranks = rank_with_exposure(models, split, exposure)
+    >>> list(ranks.ranks), ranks.test_keys.size, ranks.liked_keys.size
+    (['taste', 'popular'], 362, 535)
     """
     test_keys = split.test.pair_key
     if random_exposure is None:
@@ -403,8 +420,18 @@ def correct_ranks(
         Averages over relevant items.
     interactions : Interactions, optional
         As in `correct`. Default: the impressions from which the positives come, where there are any.
-    reference_values, source, prior, ties, confidence_level, rng
-        As in `correct`.
+    reference_values : mapping, optional
+        Values of recommenders that were measured in an experiment, as in `correct`.
+    source : {"randomised", "ab-ratio"}, optional
+        How the reference values were measured; required with them.
+    prior : CorrectionPrior, optional
+        Prior distribution of the correction strength.
+    ties : {"default", "mean", "min", "max", "expected"}, default "default"
+        Treatment of tied scores, as in `evaluate`.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
+    rng : int, Generator or None, default None
+        Random seed of the uniform pairs.
 
     Returns
     -------
@@ -415,6 +442,25 @@ def correct_ranks(
     --------
     correct : The correction of recommenders.
     rank_with_exposure : The ranks.
+
+    Examples
+    --------
+    Ranks that were computed once serve several metrics:
+
+    >>> from ipseval import RandomExposure, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> exposure = RandomExposure.from_ratings(world.expose(rng=3), threshold=4)
+    >>> from ipseval import metric
+    >>> ranks = rank_with_exposure(models, split, exposure)
+    >>> correction = correct_ranks(ranks, split, metrics=[metric("recall@10")], rng=4)
+    >>> frame = correction.frame
+    >>> frame.loc[frame["estimator"] == "corrected", ["model", "estimate", "std_error"]].round(3)
+         model  estimate  std_error
+    6    taste     0.382      0.021
+    7  popular     0.302      0.021
     """
     if interactions is None:
         interactions = _pairs_of_impressions(split)
@@ -488,8 +534,14 @@ def correct_path(
         Name -> ranks of the random-exposure positives outside training, by the recommenders of the path.
     random_exposure : RandomExposure, optional
         The exposure from which they come, for their weights and for the counts in the report and the plan.
-    reference_values, source, prior, confidence_level
-        As in `correct`.
+    reference_values : mapping, optional
+        Values of recommenders that were measured in an experiment, as in `correct`.
+    source : {"randomised", "ab-ratio"}, optional
+        How the reference values were measured; required with them.
+    prior : CorrectionPrior, optional
+        Prior distribution of the correction strength.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
 
     Returns
     -------
@@ -504,6 +556,22 @@ def correct_path(
     See Also
     --------
     correction_path : The path.
+
+    Examples
+    --------
+    A path that is computed once serves several priors. The posterior mean of the correction strength α:
+
+    >>> from ipseval import rank_positives, simulation
+    >>> from ipseval.correction import correction_path
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> ranks = {name: rank_positives(examples[name], split) for name in ("taste", "popular")}
+    >>> path = correction_path(ranks, split, metrics=["recall@10"], rng=4)
+    >>> round(correct_path(path).alpha.mean, 2)
+    0.62
+    >>> round(correct_path(path, prior=CorrectionPrior(no_bias=0.5)).alpha.mean, 2)
+    0.34
     """
     check_fraction("confidence_level", confidence_level)
     if prior is None:

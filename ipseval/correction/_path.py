@@ -66,8 +66,12 @@ class CorrectionPath:
 
     Parameters
     ----------
-    models, metrics, ties
-        Recommenders, metrics, and the treatment of ties.
+    models : tuple of str
+        Names of the recommenders.
+    metrics : tuple of Metric
+        Averages over relevant items.
+    ties : {"default", "mean", "min", "max", "expected"}
+        Treatment of tied scores.
     bases : tuple of str
         Bases of the odds.
     alpha : (n_grid,) array
@@ -92,6 +96,34 @@ class CorrectionPath:
         Users with held-out positives, and these positives.
     user_ids : (n_population,) array
         Ids of all users.
+
+    See Also
+    --------
+    correction_path : Compute the path of ranks.
+    correct_path : Compute the correction from the path.
+
+    Examples
+    --------
+    Both values of recall@10 decrease when a larger share of the concentration of the log is ascribed to exposure:
+
+    >>> from ipseval import simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> from ipseval import rank_positives
+    >>> ranks = {name: rank_positives(model, split) for name, model in models.items()}
+    >>> path = correction_path(ranks, split, metrics=["recall@10"], rng=4)
+    >>> path
+    CorrectionPath(2 recommenders, 1 metrics; 362 held-out positives of 213 users)
+    >>> path.bases
+    ('pairs', 'items', 'profiles')
+    >>> path.alpha[[0, 8, 16]].round(2)
+    array([0. , 0.6, 1.2])
+    >>> path.value[[0, 8, 16]].round(3)
+    array([[0.599, 0.597],
+           [0.344, 0.275],
+           [0.156, 0.082]])
     """
 
     models: tuple[str, ...]
@@ -155,7 +187,18 @@ class CorrectionPath:
         return cell_keys
 
     def half_hit(self, n_positives: float) -> FloatArray:
-        """Return the covariance that half a hit more among `n_positives` adds, (n_cells, n_cells)."""
+        """Return the covariance that half a hit more would add to a mean over positives.
+
+        Parameters
+        ----------
+        n_positives : float
+            Number of positives of the mean, >= 0.
+
+        Returns
+        -------
+        (n_cells, n_cells) float array
+            Covariance of the cells; it is of order 1/(n_positives + 1)².
+        """
         return compute_half_hit(self.hit, self.similarity, n_positives)
 
 
@@ -201,6 +244,21 @@ def correction_path(
     See Also
     --------
     correct_path : The correction that follows from a path.
+
+    Examples
+    --------
+    >>> from ipseval import simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> from ipseval import rank_positives
+    >>> ranks = {name: rank_positives(model, split) for name, model in models.items()}
+    >>> path = correction_path(ranks, split, metrics=["recall@10"], rng=4)
+    >>> path
+    CorrectionPath(2 recommenders, 1 metrics; 362 held-out positives of 213 users)
+    >>> path.value[0].round(3)
+    array([0.599, 0.597])
     """
     path, _ = compute_path_with_odds(
         ranks, split, metrics=metrics, interactions=interactions, ties=ties, rng=rng

@@ -153,7 +153,18 @@ class CorrectionPrior:
         return np.asarray(self.no_bias * spike / spike.sum() + (1 - self.no_bias) * normal)
 
     def grid_mass(self, bases: Sequence[str]) -> FloatArray:
-        """Return the probability of each α for each basis in turn, (25 · n_bases,)."""
+        """Return the probability of each α for each basis in turn, (25 · n_bases,).
+
+        Parameters
+        ----------
+        bases : sequence of str
+            Bases of the odds, as in `CorrectionPath.bases`.
+
+        Returns
+        -------
+        (25 * n_bases,) float array
+            Probabilities of the 25 strengths of each basis; they add up to 1.
+        """
         interactions_weight = self.interactions_weight if INTERACTIONS in bases else 0.0
         shares = {}
         for basis in bases:

@@ -90,6 +90,31 @@ class Correction(Result):
         Prediction-powered estimate; None without random exposure, and where only positives were ranked.
     observations : ReferenceValues or None
         Reference values from an experiment.
+
+    See Also
+    --------
+    correct : Compute the correction of recommenders.
+    plan_exposure : Plan the random exposure that makes it more precise.
+
+    Examples
+    --------
+    >>> from ipseval import RandomExposure, correct, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> exposure = RandomExposure.from_ratings(world.expose(rng=3), threshold=4)
+    >>> correction = correct(models, split, random_exposure=exposure, metrics=["recall@10"], rng=4)
+    >>> correction.frame[["model", "estimator", "estimate", "std_error"]].round(3)
+         model      estimator  estimate  std_error
+    0    taste     aoa-pooled     0.599      0.025
+    1  popular     aoa-pooled     0.597      0.025
+    2    taste  random-sample     0.385      0.022
+    3  popular  random-sample     0.301      0.021
+    4    taste            ppi     0.385      0.020
+    5  popular            ppi     0.297      0.020
+    6    taste      corrected     0.382      0.021
+    7  popular      corrected     0.302      0.021
     """
 
     path: CorrectionPath
@@ -412,7 +437,25 @@ class Correction(Result):
         return frame
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: the verdict, and one table of means over relevant interactions per metric."""
+        """Return the report: the verdict, and one table of means over relevant interactions per metric.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            One less than the smallest number of decimal places.
+        page : bool, default False
+            Whether to add a title, as an HTML page has.
+
+        Returns
+        -------
+        Tables
+            The verdict, and one table per metric.
+
+        Raises
+        ------
+        InputError
+            When `digits` is not a positive integer.
+        """
         sample = self.sample
         report = CorrectionReport(
             frame=self._frame,
@@ -432,9 +475,22 @@ class Correction(Result):
         return correction_tables(report, digits=digits, page=page)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the estimates, the order and the verdict as JSON, or write them to `path` and return it.
+        """Return the estimates, the order and the verdict as JSON, or write them to a file.
 
-        NaN becomes null.
+        Parameters
+        ----------
+        path : str or Path, optional
+            The file to write.
+
+        Returns
+        -------
+        str
+            The JSON text, or the path if one is given. NaN becomes null.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be written.
         """
         record = {
             "ipseval": __version__,

@@ -570,12 +570,23 @@ def encode_in_universe(
 class TrainingCounts:
     """Training interactions of each item (n*) and of each user, from which groups by count are built.
 
-    Attributes
+    Parameters
     ----------
     popularity : (n_items,) int array
         Training interactions of each item.
     activity : (n_users,) int array
         Training interactions of each user.
+
+    See Also
+    --------
+    ipseval.evaluation.Evaluation.by : Its argument `counts` takes them.
+
+    Examples
+    --------
+    >>> log = Interactions(np.array([0, 0, 1]), np.array([1, 2, 1]), np.arange(2), np.arange(3))
+    >>> counts = TrainingCounts.of(log)
+    >>> counts.popularity, counts.activity
+    (array([0, 2, 1]), array([2, 1]))
     """
 
     popularity: IntArray
@@ -596,6 +607,7 @@ class TrainingCounts:
         Returns
         -------
         TrainingCounts
+            Counts in the order of the ids of the log.
         """
         return cls(np.asarray(train.popularity), np.asarray(train.activity))
 
@@ -605,10 +617,12 @@ class TrainingCounts:
         Parameters
         ----------
         axis : {"user", "item"}
+            Whether the counts are of users or of items.
 
         Returns
         -------
         (n_users,) or (n_items,) int array
+            Training interactions, in the order of the ids.
         """
         if axis == "user":
             return self.activity

@@ -296,16 +296,16 @@ class RandomExposure:
         RandomExposure
             The distinct pairs of the randomised slots, positive if clicked in one of them.
 
+        Raises
+        ------
+        InputError
+            For ids that are not in the universe, a mask of another length, or a mask without a true row.
+
         Warns
         -----
         DataWarning
             If at least 30 slots follow popularity with a power above 0.05 in size (p < 0.01), because they
             were not drawn at random.
-
-        Raises
-        ------
-        InputError
-            For ids that are not in the universe, a mask of another length, or a mask without a true row.
 
         Notes
         -----
@@ -383,7 +383,20 @@ class RandomExposure:
         )
 
     def check_ids(self, ids: HasIds, description: str) -> None:
-        """Raise `InputError` unless the exposure is in the id space of a split or log."""
+        """Check that the exposure is in the id space of a split or of a log.
+
+        Parameters
+        ----------
+        ids : object with `user_ids` and `item_ids`
+            The split or the log.
+        description : str
+            Name of the split or log in the error message, such as "split".
+
+        Raises
+        ------
+        InputError
+            When the number, the values or the order of the users or items differ.
+        """
         n_users = int(ids.user_ids.size)
         n_items = int(ids.item_ids.size)
         if (self.n_users, self.n_items) != (n_users, n_items):

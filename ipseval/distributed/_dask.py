@@ -55,34 +55,36 @@ def evaluate_dask(
         which is sent to every worker.
     train, test : Dask frames
         With columns user, item.
-    users : array of ids, optional
-        The whole population, in the order of the rows of factors: `ips` averages over users without a row in
-        any frame too. Default: the users of `train` and `test`.
     items : array of ids, optional
         The whole catalogue. Default: every item of `train` and `test`.
-    propensity : Propensity per item, or a model, optional
-        A model is fitted to counts (such as PowerLawPropensity). Default: no weights.
-    metrics, estimators, missing_lists, ties, confidence_level, n_relevant, low_ess
-        As in `evaluate`; estimators whose sums separate by user, and one n_relevant for all users.
     partitioned : bool, default False
         True: all frames already have the same number of partitions, and the rows of a user are in the
         partition of the same number in all of them. False: they are shuffled by user.
     n_partitions : int, optional
         Partitions of the shuffle. Default: as many as `test` has.
-    per_user : bool, default False
-        True: bring the sums of each user to the caller, for `Evaluation.per_user` and bootstrap intervals.
-        False: only moments over users. Methods that need the ranked positives, such as `sensitivity`, raise
-        an error either way.
-    seen : {"exclude", "include"}, default "exclude"
-        "include": training items compete, test pairs may be training pairs, and rows may repeat a pair: all
-        rows of `train` count in n*, and repeated rows of `test` are one positive.
-    by : label, frame, Series, groups, or several of them, optional
-        Groups of users or items, as in `evaluate`; frames of attributes are local ones. Groups of users send
-        a number per user to the caller and to every worker, groups of items do not.
+    **options
+        Further options, which are optional:
+
+        * users, an array of ids: the whole population, in the order of the rows of factors; `ips` averages
+          over users without a row in any frame too. Default: the users of `train` and `test`.
+        * propensity: a propensity per item, or a model that is fitted to counts (such as
+          PowerLawPropensity). Default: no weights.
+        * metrics, estimators, missing_lists, ties, confidence_level, n_relevant, low_ess: as in `evaluate`;
+          estimators whose sums separate by user, and one n_relevant for all users.
+        * per_user, default False: True brings the sums of each user to the caller, for `Evaluation.per_user`
+          and bootstrap intervals. False computes only moments over users. Methods that need the ranked
+          positives, such as `sensitivity`, raise an error either way.
+        * seen, {"exclude", "include"}, default "exclude": with "include", training items compete, test pairs
+          may be training pairs, and rows may repeat a pair. All rows of `train` then count in n*, and
+          repeated rows of `test` are one positive.
+        * by, a label, frame, Series, groups, or several of them: groups of users or items, as in `evaluate`;
+          frames of attributes are local ones. Groups of users send a number per user to the caller and to
+          every worker, groups of items do not.
 
     Returns
     -------
     Evaluation
+        The same estimates and standard errors as `evaluate` returns for the whole frames.
 
     Raises
     ------
@@ -91,7 +93,24 @@ def evaluate_dask(
 
     See Also
     --------
-    evaluate_spark, evaluate_duckdb : the same on Spark, and for Parquet files on one machine.
+    evaluate_spark : Evaluate frames of Spark.
+    evaluate_duckdb : Evaluate Parquet files on one machine.
+
+    Examples
+    --------
+    Two users, each with one training item and one test item, and lists of two items:
+
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> train = dd.from_pandas(pd.DataFrame({"user": [1, 2], "item": [10, 11]}), npartitions=2)
+    >>> test = dd.from_pandas(pd.DataFrame({"user": [1, 2], "item": [12, 10]}), npartitions=2)
+    >>> lists = pd.DataFrame({"user": [1, 1, 2, 2], "item": [11, 12, 12, 10], "rank": [1, 2, 1, 2]})
+    >>> models = {"lists": dd.from_pandas(lists, npartitions=2)}
+    >>> evaluation = evaluate_dask(models, train, test, metrics=["recall@2", "ndcg@2"])
+    >>> evaluation.frame[["model", "metric", "estimate"]].round(3)
+       model    metric  estimate
+    0  lists  recall@2     1.000
+    1  lists    ndcg@2     0.631
     """
     from dask.delayed import delayed
 

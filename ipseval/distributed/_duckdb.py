@@ -59,6 +59,8 @@ def evaluate_duckdb(
         user, items with an array of items, best first); or a tuple of factors as in `evaluate_dask`.
     train, test : files
         Parquet files with columns user, item.
+    items : array of ids, optional
+        The whole catalogue. Default: every item of `train` and `test`.
     n_partitions : int, optional
         Number of parts. Default: one for each 8 million rows of all files, which takes about 1 GB.
     compute : ComputeOptions
@@ -75,6 +77,7 @@ def evaluate_duckdb(
     Returns
     -------
     Evaluation
+        The same estimates and standard errors as `evaluate` returns for the rows of all files.
 
     Raises
     ------
@@ -83,7 +86,32 @@ def evaluate_duckdb(
 
     See Also
     --------
-    evaluate_dask, evaluate_spark : the same on a cluster.
+    evaluate_dask : Evaluate frames of Dask on a cluster.
+    evaluate_spark : Evaluate frames of Spark on a cluster.
+
+    Examples
+    --------
+    Two users, each with one training item and one test item, and lists of two items:
+
+    >>> import pandas as pd
+    >>> frames = {
+    ...     "train": pd.DataFrame({"user": [1, 2], "item": [10, 11]}),
+    ...     "test": pd.DataFrame({"user": [1, 2], "item": [12, 10]}),
+    ...     "lists": pd.DataFrame({"user": [1, 1, 2, 2], "item": [11, 12, 12, 10], "rank": [1, 2, 1, 2]}),
+    ... }
+    >>> with TemporaryDirectory() as folder:
+    ...     for name, frame in frames.items():
+    ...         frame.to_parquet(f"{folder}/{name}.parquet")
+    ...     evaluation = evaluate_duckdb(
+    ...         {"lists": f"{folder}/lists.parquet"},
+    ...         f"{folder}/train.parquet",
+    ...         f"{folder}/test.parquet",
+    ...         metrics=["recall@2", "ndcg@2"],
+    ...     )
+    >>> evaluation.frame[["model", "metric", "estimate"]].round(3)
+       model    metric  estimate
+    0  lists  recall@2     1.000
+    1  lists    ndcg@2     0.631
     """
     try:
         import duckdb

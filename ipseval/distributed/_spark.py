@@ -67,6 +67,8 @@ def evaluate_spark(
         best first), or a tuple of factors as in `evaluate_dask`, which is broadcast.
     train, test : Spark frames
         With columns user, item.
+    items : array of ids, optional
+        The whole catalogue. Default: every item of `train` and `test`.
     n_partitions : int, optional
         Partitions of the shuffle by user. Default: spark.sql.shuffle.partitions. One partition must fit in
         the memory of a Python worker.
@@ -77,6 +79,7 @@ def evaluate_spark(
     Returns
     -------
     Evaluation
+        The same estimates and standard errors as `evaluate` returns for the whole frames.
 
     Raises
     ------
@@ -85,7 +88,8 @@ def evaluate_spark(
 
     See Also
     --------
-    evaluate_dask, evaluate_duckdb : the same on Dask, and for Parquet files on one machine.
+    evaluate_dask : Evaluate frames of Dask.
+    evaluate_duckdb : Evaluate Parquet files on one machine.
     """
     from pyspark import cloudpickle
     from pyspark.sql import functions

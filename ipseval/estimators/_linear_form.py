@@ -48,7 +48,13 @@ class Parts:
     volume: FloatArray | None = None
 
     def total(self) -> float:
-        """Compute R; NaN if the weights do not have a positive sum."""
+        """Compute the estimate R from its parts.
+
+        Returns
+        -------
+        float
+            NaN if the weights of the positives with a defined contribution do not have a positive sum.
+        """
         is_defined = ~np.isnan(self.value)
         weight = self.weight[is_defined]
         if not weight.sum() > 0:
@@ -86,6 +92,11 @@ class LinearForm:
     InputError
         For a per-user form with extra weights.
 
+    See Also
+    --------
+    Estimator.linear_form : Return the form of an estimator.
+    Parts : The weights and contributions of an estimate.
+
     Notes
     -----
     The estimate is R = ΣN_u/ΣD_u, times the mean of V_u in global forms of sum metrics.
@@ -94,6 +105,20 @@ class LinearForm:
     per user    N_u = f_u Σwc/Σw, D_u = 1
     global      N_u = Σ b w c, D_u = Σ b w
     ==========  =================================
+
+    Examples
+    --------
+    The form of ``snips-global`` for metrics of mean type, and the coefficients of equal weights:
+
+    >>> import numpy as np
+    >>> from ipseval import rank_positives, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> ranked = rank_positives(world.example_models(split, rng=2)["popular"], split)
+    >>> form = LinearForm(ranked, per_user=False, weighted=True, users_equal=True)
+    >>> coefficients = form.coefficients(np.ones(len(ranked)))
+    >>> coefficients.size, round(float(coefficients.sum()), 6)
+    (362, 1.0)
     """
 
     ranked: RankedPositives
@@ -201,7 +226,20 @@ class LinearForm:
         return self.added(v, contributions), ranked.sum_by_user(v)
 
     def added(self, values: FloatArray, contributions: FloatArray) -> FloatArray:
-        """Compute Σ v c over the positives of each user, for v (n_pos,) and c (n_pos, k): (n_users, k)."""
+        """Compute the sums Σ v c over the positives of each user.
+
+        Parameters
+        ----------
+        values : (n_pos,) float array
+            v of each positive.
+        contributions : (n_pos, k) float array
+            Contributions c of k metrics or models.
+
+        Returns
+        -------
+        (n_users_with_positives, k) float array
+            One sum per user and column.
+        """
         matrix = copy(self._user_matrix)  # shares the indices, which are then checked once only
         matrix.data = values
         return np.asarray(matrix @ contributions)

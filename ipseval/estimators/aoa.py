@@ -89,6 +89,18 @@ class Aoa(Estimator):
         """Return N_u = v_u and D_u = 1, or pooled N_u = |S*_u| v_u and D_u = |S*_u|.
 
         A metric that is a ratio of sums has N_u and D_u of its own.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        UserSums
+            Sums of the users with positives; users for whom the metric is undefined are left out and counted.
         """
         if metric.is_ratio_of_sums:
             return compute_ratio_sums(sample, metric, None)
@@ -100,7 +112,18 @@ class Aoa(Estimator):
         return UserSums.of(ranked.users, counts * values, counts, root=metric.root)
 
     def weight_positives(self, sample: Sample) -> FloatArray:
-        """Return 1/|S*_u| for each positive, or pooled 1."""
+        """Return 1/|S*_u| for each positive, or pooled 1.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+
+        Returns
+        -------
+        (n_pos,) float array
+            Weights in the order of the positives.
+        """
         ranked = sample.ranked
         ones = np.ones(len(ranked))
         if self.normalize == "pooled":
@@ -108,7 +131,20 @@ class Aoa(Estimator):
         return np.asarray(ones / np.repeat(ranked.counts, ranked.counts))
 
     def parts(self, sample: Sample, metric: Metric) -> Parts | None:
-        """Return the weight and the contribution of each positive; None for a root of a mean."""
+        """Return the weight and the contribution of each positive; None for a root of a mean.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        Parts or None
+            None also for metrics without contributions of single positives.
+        """
         if metric.root:
             return None
         if metric.is_ratio_of_sums:
@@ -125,7 +161,22 @@ class Aoa(Estimator):
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return that AOA is biased, with the condition under which it is not."""
+        """Return that AOA is biased, with the condition under which it is not.
+
+        Parameters
+        ----------
+        metric : Metric
+            Metric to estimate.
+        is_probability : bool, default False
+            Whether P is calibrated.
+        n_relevant : {"known", "estimated", "absent"}, default "absent"
+            Source of the numbers of relevant items.
+
+        Returns
+        -------
+        Claim
+            "biased", with the condition for metrics of mean type or of another type.
+        """
         if metric.kind == "mean":
             return Claim("biased", "unless all propensities are equal")
         return Claim("biased", "unless every relevant item is observed")
@@ -133,7 +184,22 @@ class Aoa(Estimator):
     def linear_form(
         self, metric: Metric, positives: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
-        """Return how the contributions of `metric` are combined; None for a root of a mean."""
+        """Return how the contributions of `metric` are combined; None for a root of a mean.
+
+        Parameters
+        ----------
+        metric : Metric
+            Metric to estimate.
+        positives : RankedPositives
+            Ranked positives of one recommender.
+        is_probability : bool, default False
+            Whether P is calibrated.
+
+        Returns
+        -------
+        LinearForm or None
+            An unweighted form; None for the root of a mean and for ratios of sums.
+        """
         if metric.root or metric.is_ratio_of_sums:
             return None
         return LinearForm(

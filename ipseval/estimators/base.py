@@ -61,6 +61,32 @@ class Estimator(ABC):
     See Also
     --------
     ipseval.register : Register a custom estimator under its label.
+
+    Examples
+    --------
+    The mean over users of the best contribution of each user, without weights:
+
+    >>> import numpy as np
+    >>> class BestContribution(Estimator):
+    ...     label = "best"
+    ...     weighted = False
+    ...
+    ...     def sums(self, sample, metric):
+    ...         contributions = sample.contributions(metric)
+    ...         best = np.maximum.reduceat(contributions, sample.ranked.starts)
+    ...         return UserSums.of(sample.ranked.users, best)
+    ...
+    ...     def weight_positives(self, sample):
+    ...         return np.ones(len(sample.ranked))
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = {"popular": world.example_models(split, rng=2)["popular"]}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"], estimators=["aoa", BestContribution()])
+    >>> evaluation.frame[["estimator", "estimate", "claim"]].round(3)
+      estimator  estimate                                     claim
+    0       aoa     0.599  biased unless all propensities are equal
+    1      best     0.732                     plug-in: no guarantee
     """
 
     label: str
@@ -82,11 +108,35 @@ class Estimator(ABC):
 
     @abstractmethod
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Compute the per-user sums from which the estimate of `metric` and its error follow."""
+        """Compute the per-user sums from which the estimate of `metric` and its error follow.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        UserSums
+            Sums of the users with positives, or of the whole population where `counts_all_users`.
+        """
 
     @abstractmethod
     def weight_positives(self, sample: Sample) -> FloatArray:
-        """Return the weight of each positive in the estimate, (n_pos,); a common factor is arbitrary."""
+        """Return the weight of each positive in the estimate.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+
+        Returns
+        -------
+        (n_pos,) float array
+            Weights in the order of the positives; a common factor is arbitrary.
+        """
 
     def with_parameter(self, text: str) -> Estimator:
         """Return the estimator for a label with a parameter in parentheses.
@@ -111,6 +161,7 @@ class Estimator(ABC):
         Parameters
         ----------
         metric : Metric
+            Metric to estimate.
         is_probability : bool, default False
             Whether P is calibrated.
         n_relevant : {"known", "estimated", "absent"}, default "absent"
@@ -129,6 +180,7 @@ class Estimator(ABC):
         Parameters
         ----------
         metric : Metric
+            Metric to estimate.
         is_probability : bool
             Whether P is calibrated.
         n_relevant : {"known", "estimated", "absent"}
@@ -150,6 +202,20 @@ class Estimator(ABC):
         """Return the linear form of the estimate in the contributions of `metric`; None if it has none.
 
         It gives bounds under uncertain weights, and gradients with respect to them.
+
+        Parameters
+        ----------
+        metric : Metric
+            Metric to estimate.
+        positives : RankedPositives
+            Ranked positives of one recommender.
+        is_probability : bool, default False
+            Whether P is calibrated.
+
+        Returns
+        -------
+        LinearForm or None
+            None unless a subclass returns a form.
         """
         return None
 
@@ -157,6 +223,18 @@ class Estimator(ABC):
         """Return the estimate of `metric` as a weighted mean over positives; None if it is not one.
 
         It gives the decomposition of differences by item and by group.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        Parts or None
+            None unless a subclass returns the parts.
         """
         return None
 
@@ -169,13 +247,30 @@ class Estimator(ABC):
             Whether every user has one positive.
         n_relevant : {"known", "estimated", "absent"}
             Source of the numbers of relevant items.
+
+        Returns
+        -------
+        tuple of Note or str
+            The notes; empty unless a subclass has any.
         """
         return ()
 
     def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:
-        """Return log Σ|weight| over the terms of each user's value, (n_users_with_positives,).
+        """Return the logarithm of the size of the products of weights in the value of each user.
 
         None for an estimate that does not multiply weights of different positives.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        (n_users_with_positives,) float array or None
+            log Σ|weight| over the terms of each user's value.
         """
         return None
 
@@ -188,5 +283,10 @@ class Estimator(ABC):
             Number of positives of each user.
         unit : {"user", "query"}, default "user"
             Unit of the counts.
+
+        Returns
+        -------
+        str
+            The reason with a suggestion; "" if the positives suffice, which the base class assumes.
         """
         return ""

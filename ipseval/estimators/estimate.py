@@ -181,6 +181,19 @@ class Estimate:
     See Also
     --------
     ipseval.evaluate : Compute estimates of all recommenders.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = {"popular": world.example_models(split, rng=2)["popular"]}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"], estimators=["aoa"])
+    >>> estimate = evaluation.estimate("popular", "recall@10", "aoa")
+    >>> estimate
+    Estimate(recall@10 by aoa: 0.5993 ± 0.0289; 213 users, 362 positives; biased unless all propensities are equal)
+    >>> round(estimate.value, 3), round(estimate.standard_error, 3)
+    (0.599, 0.029)
     """
 
     metric: str

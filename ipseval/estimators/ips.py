@@ -64,7 +64,25 @@ class Ips(Estimator):
     can_exceed_range: ClassVar[bool] = True
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
-        """Raise unless P is a probability and s_u is there where it is needed; before anything is ranked."""
+        """Raise unless P is a probability and s_u is there where it is needed; before anything is ranked.
+
+        Parameters
+        ----------
+        metric : Metric
+            Metric to estimate.
+        is_probability : bool
+            Whether P is calibrated.
+        n_relevant : {"known", "estimated", "absent"}
+            Source of the numbers of relevant items.
+
+        Raises
+        ------
+        InputError
+            For a metric without an unbiased form, and for one that needs numbers of relevant items when there
+            are none.
+        PropensityError
+            When the propensities are not calibrated.
+        """
         super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
         if not metric.has_unbiased:
             raise InputError(
@@ -90,6 +108,19 @@ class Ips(Estimator):
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u = the user's unbiased estimate and D_u = its mass, for every user of the population.
 
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        UserSums
+            Sums of all users of the population, except those who are left out or are known to have no relevant
+            item.
+
         Raises
         ------
         InputError, PropensityError
@@ -105,13 +136,42 @@ class Ips(Estimator):
         return UserSums.of(np.arange(ranked.n_population), values, metric.mass(ranked), root=metric.root)
 
     def weight_positives(self, sample: Sample) -> FloatArray:
-        """Return w/s_u of each positive; w where s_u is not given, as for metrics of sum type."""
+        """Return w/s_u of each positive; w where s_u is not given, as for metrics of sum type.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+
+        Returns
+        -------
+        (n_pos,) float array
+            Weights in the order of the positives.
+        """
         if sample.n_relevant_kind == "absent":
             return sample.weights
         return np.asarray(sample.weights / self._number_of_relevant(sample)[sample.ranked.segment])
 
     def parts(self, sample: Sample, metric: Metric) -> Parts | None:
-        """Return a = 1/P, over s_u for means, and V_u = Σa of every user that counts; sums and means only."""
+        """Return a = 1/P, over s_u for means, and V_u = Σa of every user that counts; sums and means only.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        Parts or None
+            None for metrics of another type, and for those without contributions of single positives.
+
+        Raises
+        ------
+        InputError, PropensityError
+            As `check` does.
+        """
         self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
         ranked = sample.ranked
         if metric.kind not in ("mean", "sum") or metric.mass(ranked) is not None:
@@ -131,7 +191,23 @@ class Ips(Estimator):
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return "exactly unbiased" with all its conditions; no guarantee where s_u is estimated."""
+        """Return "exactly unbiased" with all its conditions; no guarantee where s_u is estimated.
+
+        Parameters
+        ----------
+        metric : Metric
+            Metric to estimate.
+        is_probability : bool, default False
+            Whether P is calibrated.
+        n_relevant : {"known", "estimated", "absent"}, default "absent"
+            Source of the numbers of relevant items.
+
+        Returns
+        -------
+        Claim
+            "exactly unbiased"; "consistent" for the root of a mean; "no guarantee" without an unbiased form, or
+            with estimated numbers of relevant items.
+        """
         if not metric.has_unbiased:
             return Claim("no guarantee", "it has no unbiased form")
         if metric.needs_n_relevant and n_relevant != "known":
@@ -149,13 +225,39 @@ class Ips(Estimator):
         return Claim("exactly unbiased", f"given {', '.join(first_conditions)} and {last_condition}")
 
     def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[Note, ...]:
-        """Return that s_u is estimated, where it is."""
+        """Return that s_u is estimated, where it is.
+
+        Parameters
+        ----------
+        one_positive_each : bool
+            Whether every user has one positive.
+        n_relevant : {"known", "estimated", "absent"}
+            Source of the numbers of relevant items.
+
+        Returns
+        -------
+        tuple of Note
+            One note, or none.
+        """
         if n_relevant == "estimated":
             return (Note.of("estimated_n_relevant"),)
         return ()
 
     def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:
-        """Return log Σ|weight| over the terms of a user's unbiased value, where terms multiply ŷ = 1/P."""
+        """Return the logarithm of the size of the products of weights in the unbiased value of each user.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        (n_users_with_positives,) float array or None
+            log Σ|weight| over the terms of each user's value; None where terms do not multiply weights 1/P.
+        """
         # Pairs: Σ_i ŷ_i + Σ_{i<j} ŷ_i ŷ_j. Other forms are Σ_T f(T) Π_{i∈T} ŷ_i Π_{i∉T} (1 − ŷ_i) over the
         # subsets T of S*_u; the sizes of their weights add up to Π_i (ŷ_i + |1 − ŷ_i|).
         if not metric.needs_independence:

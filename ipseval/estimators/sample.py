@@ -50,10 +50,25 @@ class Sample:
         Number of positives that were excluded because they have no propensity.
     rewarded : object or None, default None
         Impressions and sums of a reward model, for estimators that read them.
+    _values : dict
+        Values of users that were computed before, by metric and weighting.
 
     See Also
     --------
     Estimator.sums : Compute the per-user sums of an estimate from a sample.
+
+    Examples
+    --------
+    The ranked positives of one recommender, weighted by the true propensities of a simulation:
+
+    >>> from ipseval import rank_positives, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> ranked = rank_positives(world.example_models(split, rng=2)["popular"], split)
+    >>> propensity = world.propensity.for_pairs(ranked.user, ranked.item)
+    >>> sample = Sample(ranked, propensity, is_probability=True)
+    >>> sample.weights[:3].round(1)
+    array([ 4.7, 10.5, 10.3])
     """
 
     ranked: RankedPositives
@@ -93,6 +108,16 @@ class Sample:
 
         With sampled candidates, a metric of a list needs the ranks within one list per user.
 
+        Parameters
+        ----------
+        metric : Metric
+            The metric.
+
+        Returns
+        -------
+        RankedPositives
+            The ranks of the sample, or the ranks within one list per user.
+
         Raises
         ------
         InputError
@@ -105,7 +130,13 @@ class Sample:
         return self.ranked.in_one_list
 
     def with_equal_propensities(self) -> Sample:
-        """Return a copy of the sample with P = 1 for all positives."""
+        """Return a copy of the sample with P = 1 for all positives.
+
+        Returns
+        -------
+        Sample
+            The same ranks without rewards; `is_probability` is unchanged.
+        """
         ones = as_readonly(np.ones(len(self.ranked)))
         return replace(self, propensity=ones, n_without_propensity=0, rewarded=None, _values={})
 
@@ -125,6 +156,7 @@ class Sample:
         Returns
         -------
         Sample
+            The sample of the positives with a propensity; `n_without_propensity` counts the excluded ones.
         """
         is_missing = np.isnan(propensity)
         n_missing = int(is_missing.sum())
@@ -153,6 +185,11 @@ class Sample:
     def contributions(self, metric: Metric) -> FloatArray | None:
         """Return the contribution c of each positive to a metric.
 
+        Parameters
+        ----------
+        metric : Metric
+            The metric.
+
         Returns
         -------
         (n_pos,) float array or None
@@ -165,7 +202,20 @@ class Sample:
         return values
 
     def user_values(self, metric: Metric, *, weighted: bool) -> FloatArray:
-        """Return the metric of each user with positives, computed once per metric and weighting."""
+        """Return the metric of each user with positives, computed once per metric and weighting.
+
+        Parameters
+        ----------
+        metric : Metric
+            The metric.
+        weighted : bool
+            Whether the positives are weighted by 1/P.
+
+        Returns
+        -------
+        (n_users_with_positives,) float array
+            NaN for users for whom the metric is undefined.
+        """
         key = (metric, weighted)
         if key not in self._values:
             weights = None

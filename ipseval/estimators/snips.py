@@ -132,7 +132,25 @@ class Snips(Estimator):
         return "pooled" if self.normalize == "pooled" else "user"
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u and D_u of each user; the estimate is Σ_u N_u / Σ_u D_u (`UserSums.value`)."""
+        """Return N_u and D_u of each user; the estimate is Σ_u N_u / Σ_u D_u (`UserSums.value`).
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        UserSums
+            Sums of the users with positives; users for whom the metric is undefined are left out and counted.
+
+        Raises
+        ------
+        InputError
+            For a ratio of pairs with tied positives and `ties` "min" or "max".
+        """
         if self._counts_pairs(metric, sample.is_probability):
             return self._pair_sums(sample, metric)
         if metric.is_ratio_of_sums:
@@ -163,7 +181,18 @@ class Snips(Estimator):
         return UserSums.of(users, numerator=wc, denominator=w, volume=n)
 
     def weight_positives(self, sample: Sample) -> FloatArray:
-        """Return w over the sum of the user's w, over |S*_u|, or pooled w itself."""
+        """Return w over the sum of the user's w, over |S*_u|, or pooled w itself.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+
+        Returns
+        -------
+        (n_pos,) float array
+            Weights in the order of the positives; a common factor is arbitrary.
+        """
         if self.normalize == "pooled":
             return sample.weights
         counts = sample.ranked.counts
@@ -171,7 +200,20 @@ class Snips(Estimator):
         return np.asarray(sample.weights / np.repeat(divisor, counts))
 
     def parts(self, sample: Sample, metric: Metric) -> Parts | None:
-        """Return the weight and the contribution of each positive; None where they do not add up."""
+        """Return the weight and the contribution of each positive; None where they do not add up.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        Parts or None
+            None also for metrics without contributions of single positives, roots and ratios of pairs.
+        """
         if metric.root or self._counts_pairs(metric, sample.is_probability):
             return None
         if metric.is_ratio_of_sums:
@@ -193,7 +235,22 @@ class Snips(Estimator):
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return the statistical guarantee of the estimate, with its condition."""
+        """Return the statistical guarantee of the estimate, with its condition.
+
+        Parameters
+        ----------
+        metric : Metric
+            Metric to estimate.
+        is_probability : bool, default False
+            Whether P is calibrated.
+        n_relevant : {"known", "estimated", "absent"}, default "absent"
+            Source of the numbers of relevant items.
+
+        Returns
+        -------
+        Claim
+            Guarantee for the type of the metric and the normalisation.
+        """
         if self._counts_pairs(metric, is_probability):
             return Claim(
                 "consistent",
@@ -211,6 +268,20 @@ class Snips(Estimator):
         """Return how contributions and weights are combined; None for roots and for ratios of pairs.
 
         A ratio of pairs is quadratic in the weights, and best lists are sorted by them.
+
+        Parameters
+        ----------
+        metric : Metric
+            Metric to estimate.
+        positives : RankedPositives
+            Ranked positives of one recommender.
+        is_probability : bool, default False
+            Whether P is calibrated.
+
+        Returns
+        -------
+        LinearForm or None
+            A weighted form per user, or a global one.
         """
         if metric.root or metric.is_ratio_of_sums or self._counts_pairs(metric, is_probability):
             return None
@@ -224,13 +295,39 @@ class Snips(Estimator):
         )
 
     def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[Note, ...]:
-        """Return that the only weight of a user cancels, where every user has one positive."""
+        """Return that the only weight of a user cancels, where every user has one positive.
+
+        Parameters
+        ----------
+        one_positive_each : bool
+            Whether every user has one positive.
+        n_relevant : {"known", "estimated", "absent"}
+            Source of the numbers of relevant items.
+
+        Returns
+        -------
+        tuple of Note
+            One note, or none.
+        """
         if self.normalize == "user" and one_positive_each:
             return (Note.of("identical_to_aoa", estimator=self.label),)
         return ()
 
     def caution(self, counts: IntArray, unit: str = "user") -> str:
-        """Return why per-user SNIPS needs more positives than `counts`, (n_users,); else ""."""
+        """Return why per-user SNIPS needs more positives; "" if it has enough.
+
+        Parameters
+        ----------
+        counts : (n_users,) int array
+            Number of positives of each user.
+        unit : {"user", "query"}, default "user"
+            Unit of the counts.
+
+        Returns
+        -------
+        str
+            The reason with a suggestion, for the normalisation "user" when the median user has few positives.
+        """
         median = float(np.median(counts))
         if self.normalize != "user" or median >= FEW_POSITIVES:
             return ""
@@ -307,7 +404,23 @@ class ShrunkSnips(Estimator):
         return f"snips-shrunk({self.shrinkage:g})"
 
     def with_parameter(self, text: str) -> ShrunkSnips:
-        """Return the estimator with another λ."""
+        """Return the estimator with another λ.
+
+        Parameters
+        ----------
+        text : str
+            The shrinkage λ as text, such as "0.5".
+
+        Returns
+        -------
+        ShrunkSnips
+            The estimator with this λ.
+
+        Raises
+        ------
+        InputError
+            When the text is not a number in [0, 1].
+        """
         try:
             return ShrunkSnips(float(text))
         except ValueError:
@@ -316,7 +429,22 @@ class ShrunkSnips(Estimator):
             ) from None
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
-        """Refuse metrics that are ratios of sums over users."""
+        """Refuse metrics that are ratios of sums over users.
+
+        Parameters
+        ----------
+        metric : Metric
+            Metric to estimate.
+        is_probability : bool
+            Whether P is calibrated.
+        n_relevant : {"known", "estimated", "absent"}
+            Source of the numbers of relevant items.
+
+        Raises
+        ------
+        InputError
+            For a ratio of sums over users, and for the root of a mean.
+        """
         super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
         if metric.is_ratio_of_sums:
             raise InputError(
@@ -325,7 +453,20 @@ class ShrunkSnips(Estimator):
             )
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = the shrunk value plus the first-order effect of the user on w̄, and D_u = 1."""
+        """Return N_u = the shrunk value plus the first-order effect of the user on w̄, and D_u = 1.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+        metric : Metric
+            Metric to estimate.
+
+        Returns
+        -------
+        UserSums
+            Sums of the users with positives; users for whom the metric is undefined are left out and counted.
+        """
         ranked = sample.ranked
         wc = sum_weighted_contributions(sample, metric)
         if metric.kind == "sum":
@@ -346,7 +487,18 @@ class ShrunkSnips(Estimator):
         return UserSums.of(ranked.users, shrunk_values + slope * (mean_weight - overall_weight))
 
     def weight_positives(self, sample: Sample) -> FloatArray:
-        """Return w of each positive over the shrunk normaliser of its user."""
+        """Return w of each positive over the shrunk normaliser of its user.
+
+        Parameters
+        ----------
+        sample : Sample
+            Ranked positives of one recommender with their propensities.
+
+        Returns
+        -------
+        (n_pos,) float array
+            Weights in the order of the positives.
+        """
         all_users = np.ones(sample.ranked.counts.size, dtype=bool)
         _, normalizer = self._normalizer(sample, all_users)
         return np.asarray(sample.weights / normalizer[sample.ranked.segment])
@@ -354,7 +506,22 @@ class ShrunkSnips(Estimator):
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return that there is no guarantee."""
+        """Return that there is no guarantee.
+
+        Parameters
+        ----------
+        metric : Metric
+            Metric to estimate.
+        is_probability : bool, default False
+            Whether P is calibrated.
+        n_relevant : {"known", "estimated", "absent"}, default "absent"
+            Source of the numbers of relevant items.
+
+        Returns
+        -------
+        Claim
+            "no guarantee", with the assumption of metrics that are not of mean type.
+        """
         if metric.kind == "mean":
             return Claim("no guarantee")
         return Claim("no guarantee", "observed positives represent all relevant items")

@@ -171,7 +171,13 @@ class UserSums:
         return ratio_gradient(self._columns.sum(axis=1) / max(self.n_users, 1), self.root)
 
     def value(self) -> float:
-        """Compute R; NaN without users or with a zero denominator."""
+        """Compute the estimate R.
+
+        Returns
+        -------
+        float
+            NaN without users, or with a zero denominator.
+        """
         return ratio_estimate(self._columns.sum(axis=1), self.root)
 
     def by_cluster(self, cluster: IntArray | None) -> UserSums:
@@ -271,7 +277,13 @@ class UserSums:
         return users, total_effects
 
     def standard_error(self) -> float:
-        """Compute √(n/(n − 1) Σ effect²); 0 if that is a rounding error, NaN with fewer than two users."""
+        """Compute the standard error of the estimate, √(n/(n − 1) Σ effect²).
+
+        Returns
+        -------
+        float
+            0 if that is a rounding error; NaN with fewer than two users.
+        """
         n = self.n_users
         _, effects = self.effects()
         squares = zero_if_rounding((n * effects) ** 2, self._squared_terms)
@@ -345,6 +357,11 @@ class UserSums:
             Sums of the same model and metric for other users.
         shift : int
             Number that is added to the codes of the other users.
+
+        Returns
+        -------
+        UserSums
+            Sums of all users; a column that is None in one of the two is None.
         """
         joined_columns: dict[str, Any] = {}
         for name in ("numerator", "denominator", "volume", "size", "propensity_influence"):
@@ -363,6 +380,11 @@ class UserSums:
         ----------
         chosen : (n_population,) bool array
             Whether a user is selected.
+
+        Returns
+        -------
+        UserSums
+            Sums of the selected users, without the effect of fitted weights.
         """
         rows = chosen[self.users]
         return self._map_columns(
@@ -376,6 +398,11 @@ class UserSums:
         ----------
         counts : (n_population,) float array
             Number of times that each user was drawn.
+
+        Returns
+        -------
+        UserSums
+            Sums of all users times their counts, without the effect of fitted weights.
         """
         times = counts[self.users]
         size = times
@@ -388,6 +415,11 @@ class UserSums:
 
         V_u becomes v + (V_u − v M_u)/M̄ with v = ΣV/ΣM. Its mean is v, and the influence of each user on v
         does not change.
+
+        Returns
+        -------
+        UserSums
+            Sums whose `size` is None.
         """
         if self.size is None or self.volume is None or not self.n_users:
             return replace(self, size=None)
@@ -402,6 +434,11 @@ class UserSums:
         ----------
         codes : (n_population,) int array
             New code of each user.
+
+        Returns
+        -------
+        UserSums
+            Sums in the order of the new codes.
         """
         users = codes[self.users]
         order = np.argsort(users)
@@ -423,7 +460,13 @@ class UserSums:
         return float(gradient**2 @ squares)
 
     def user_estimates(self) -> FloatArray:
-        """Compute the value of each user, N_u/D_u or its root, (n,); NaN where D_u = 0."""
+        """Compute the value of each user, N_u/D_u or its root.
+
+        Returns
+        -------
+        (n,) float array
+            Values in the order of `users`; NaN where D_u = 0.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
             values = np.where(self.denominator != 0, self.numerator / self.denominator, np.nan)
         if self.root:

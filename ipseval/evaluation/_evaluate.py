@@ -200,8 +200,12 @@ def evaluate_ranks(
         Name -> RankedPositives, as `rank_positives` returns them; all of the same positives.
     propensity : Propensity, optional
         A fitted propensity. If None, only unweighted estimators are computed.
-    metrics, estimators, compute
+    metrics : labels or objects, default ("recall@10", "mean_dcg@10")
         As in `evaluate`.
+    estimators : labels or objects, optional
+        As in `evaluate`.
+    compute : ComputeOptions, optional
+        Threads, memory, engine, and whether a progress bar is shown.
     **options
         `missing_lists`, `ties`, `confidence_level`, `n_relevant`, `low_ess`, `interval` and `rng`, as in
         `evaluate`.

@@ -187,12 +187,19 @@ def lenskit_metric(
     Returns
     -------
     GlobalMetric
+        A metric of LensKit with the label of `metric` and of the estimator.
 
     Raises
     ------
     InputError, PropensityError
         For an unknown label, a missing propensity, and LensKit from 2026 on; when it is computed, for test
         items that a fitted propensity does not cover.
+
+    See Also
+    --------
+    rectools_metric : Return a metric for RecTools.
+    recbole_metric : Register a metric in RecBole.
+    evaluate : Evaluate the recommendations of any library.
     """
     from lenskit import metrics
 
@@ -222,8 +229,14 @@ def rectools_metric(
 
     Parameters
     ----------
-    metric, propensity, estimator, train
+    metric : label or Metric
+        With a cutoff, such as "ndcg@10".
+    propensity : as in `evaluate`, optional
         As in `lenskit_metric`.
+    estimator : label or Estimator, optional
+        Default: snips-global; aoa without a propensity.
+    train : data frame or Interactions, optional
+        Training pairs, as in `lenskit_metric`.
 
     Returns
     -------
@@ -234,6 +247,12 @@ def rectools_metric(
     ------
     InputError, PropensityError
         As `lenskit_metric`; also for a metric without a cutoff.
+
+    See Also
+    --------
+    lenskit_metric : Return a metric for LensKit.
+    recbole_metric : Register a metric in RecBole.
+    evaluate : Evaluate the recommendations of any library.
     """
     from rectools import Columns
     from rectools.metrics.dq import CoveredUsers  # `calc` of this class receives lists and test pairs
@@ -353,6 +372,12 @@ def recbole_metric(
     InputError, PropensityError
         As `lenskit_metric`; also for loaders that sample items. When it is computed, for lists that belong to
         none of the loaders.
+
+    See Also
+    --------
+    lenskit_metric : Return a metric for LensKit.
+    rectools_metric : Return a metric for RecTools.
+    evaluate : Evaluate the recommendations of any library.
     """
     from recbole.evaluator import register
     from recbole.evaluator.base_metric import AbstractMetric

@@ -60,8 +60,14 @@ def evaluate_ratings(
     n_pairs : int or (n_users,) array, optional
         Number of pairs of each user that the average includes; default: the number of items. Pairs that could
         not be held out, such as training pairs, do not count.
-    confidence_level, low_ess, interval, rng
-        As in `evaluate`.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
+    low_ess : {"warn", "raise", "nan", "ignore"}, default "warn"
+        Treatment of weighted estimates of a small effective sample size, as in `evaluate`.
+    interval : {"normal", "percentile", "bca"}, default "normal"
+        Method of the intervals, as in `evaluate`.
+    rng : int, Generator or None, default None
+        Random seed of the bootstrap.
 
     Returns
     -------

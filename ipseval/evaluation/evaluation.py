@@ -146,8 +146,16 @@ class Evaluation(Result):
 
     Other Parameters
     ----------------
-    _size, _counts, _training_counts, _split_summary, _stored
-        Counts of the data and results of earlier calls, which a file holds in place of the data.
+    _size : SampleSize
+        Numbers of users and positives.
+    _counts : tuple of Count
+        Counts of rows that were read, excluded and held out.
+    _training_counts : TrainingCounts or None
+        Training interactions of users and items.
+    _split_summary : SplitSummary or None
+        Summary of the split.
+    _stored : StoredParts
+        Results of earlier calls, which a file holds in place of the data.
 
     See Also
     --------

@@ -116,8 +116,18 @@ def evaluate_sequential(
     seen : {"exclude", "include"}, default "exclude"
         Whether the items in the history of the user compete. With "exclude", events whose target is in the
         history are left out and counted.
-    propensity, metrics, estimators, confidence_level, interval, rng
+    propensity : Propensity, model with fit(train), mapping or str, optional
         As in `ipseval.evaluate`.
+    metrics : labels or objects, default ("recall@10", "mean_dcg@10")
+        As in `ipseval.evaluate`.
+    estimators : labels or objects, optional
+        As in `ipseval.evaluate`.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
+    interval : {"normal", "percentile", "bca"}, default "normal"
+        Method of the intervals, as in `ipseval.evaluate`.
+    rng : int, Generator or None, default None
+        Random seed of the bootstrap.
 
     Returns
     -------

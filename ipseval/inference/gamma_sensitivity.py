@@ -69,9 +69,45 @@ class Sensitivity(Result):
         γ of the evaluation.
     values : dict
         (recommender, metric, estimator) -> R(γ) over the grid.
-    samples, definitions, propensity
-        Samples, (metrics, estimators) and propensity of the evaluation, from which R(γ) is computed between
-        the γ of the grid.
+    samples : mapping of str to Sample
+        Ranked positives of each recommender, from which R(γ) is computed between the γ of the grid.
+    definitions : tuple of two sequences
+        Metrics and estimators of the evaluation.
+    propensity : Propensity or None
+        Propensity of the evaluation.
+
+    See Also
+    --------
+    ipseval.Evaluation.sensitivity : Compute the estimates over γ.
+    ipseval.reporting.plots.plot_sensitivity : Plot them.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> evaluation = evaluate(models, split, propensity="powerlaw(gamma=0)", metrics=["recall@10"])
+    >>> sensitivity = evaluation.sensitivity(gamma=[-1, 0, 1])
+    >>> sensitivity
+    Sensitivity(4 estimates at 3 values of γ from -1 to 1; .frame, .tipping_points())
+    >>> sensitivity.frame[["model", "estimator", "gamma", "estimate"]].round(3)
+          model     estimator  gamma  estimate
+    0     taste           aoa   -1.0     0.639
+    1     taste           aoa    0.0     0.639
+    2     taste           aoa    1.0     0.639
+    3     taste  snips-global   -1.0     0.639
+    4     taste  snips-global    0.0     0.440
+    5     taste  snips-global    1.0     0.282
+    6   popular           aoa   -1.0     0.620
+    7   popular           aoa    0.0     0.620
+    8   popular           aoa    1.0     0.620
+    9   popular  snips-global   -1.0     0.620
+    10  popular  snips-global    0.0     0.347
+    11  popular  snips-global    1.0     0.148
+    >>> sensitivity.tipping_points()["statement"].tolist()
+    ['taste > popular holds for all γ in [−1, 1]', 'taste > popular holds for all γ in [−1, 1]']
     """
 
     frame: pd.DataFrame
@@ -87,7 +123,20 @@ class Sensitivity(Result):
         return f"Sensitivity({len(self.values):,} estimates at {grid}; .frame, .tipping_points())"
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: the γ at which each pair changes order; `page` adds the whole frame."""
+        """Return the report: the γ at which the order of each pair of recommenders changes.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Two less than the number of decimal places of the appendix.
+        page : bool, default False
+            Whether to add a title and the whole frame as appendix, as HTML pages have.
+
+        Returns
+        -------
+        Tables
+            One row per pair of recommenders, metric and estimator, and the statements as verdict.
+        """
         tipping = self.tipping_points()[["metric", "estimator", "statement"]]
         table = Table.of(tipping, "Where two recommenders swap ranks", n_keys=2)
         lines = []
@@ -100,7 +149,22 @@ class Sensitivity(Result):
         return Tables((repr(self),), (table,), "Sensitivity to γ", (), (remark,), appendix=(frame,))
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
-        """Plot the estimates over γ of one metric and estimator (default: the first) and return the axes."""
+        """Plot the estimates of one metric and estimator over γ, with vertical lines at tipping points.
+
+        Parameters
+        ----------
+        metric : str, optional
+            Label of the metric. Default: the first.
+        estimator : str, optional
+            Label of the estimator. Default: the first.
+        ax : matplotlib axes, optional
+            Axes to draw on.
+
+        Returns
+        -------
+        matplotlib axes
+            Axes with the plot, for further changes.
+        """
         from ipseval.reporting.plots import plot_sensitivity
 
         return plot_sensitivity(

@@ -65,7 +65,20 @@ class AdditiveMetric(Metric):
     reads_n: ClassVar[bool] = False
 
     def contributions(self, positives: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
-        """Return the contribution of each positive under the tie rule, (n_pos,)."""
+        """Return the contribution c(r) of each positive under the tie rule.
+
+        Parameters
+        ----------
+        positives : RankedPositives
+            Ranks of the positives.
+        ties : {"default", "mean", "expected", "min", "max"}, default "default"
+            The tie rule; "default" stands for `default_ties`.
+
+        Returns
+        -------
+        (n_pos,) float array
+            Contributions in the order of the positives.
+        """
         rule = self._resolve_tie_rule(positives, ties)
         return cache_last(positives, (self, rule), lambda: self._contributions(positives, rule))
 

@@ -77,6 +77,18 @@ class Parameter:
         Meaning of the parameter.
     is_always_printed : bool, default False
         Whether labels print the parameter also where it has its default.
+
+    See Also
+    --------
+    Metric : Its attribute `parameters` holds the parameters by name.
+    ipseval.metric : Create a metric from a label with parameters.
+
+    Examples
+    --------
+    >>> from ipseval import metric
+    >>> parameter = metric("rbp").parameters["p"]
+    >>> parameter.default, parameter.parse("0.5")
+    (0.8, 0.5)
     """
 
     default: Any
@@ -137,6 +149,20 @@ class Metric(ABC):
     --------
     AdditiveMetric : Base of metrics that are sums or means over positives.
     ipseval.metric : Create a metric from its label.
+
+    Examples
+    --------
+    The recall of two users in a simulation, of whom the metric reads the ranks of the test positives:
+
+    >>> from ipseval import metric, rank_positives, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> ranked = rank_positives(world.example_models(split, rng=2)["popular"], split)
+    >>> recall = metric("recall@10")
+    >>> recall, recall.kind, recall.value_range
+    (recall@10, 'mean', (0.0, 1.0))
+    >>> ranked.counts[:2], recall.user_values(ranked)[:2]
+    (array([2, 1]), array([0.5, 0. ]))
     """
 
     cutoff: int | None = None
@@ -217,6 +243,13 @@ class Metric(ABC):
     def contributions(self, positives: RankedPositives, *, ties: TieChoice = "default") -> FloatArray | None:
         """Return the contribution c of each positive, which does not depend on the weights.
 
+        Parameters
+        ----------
+        positives : RankedPositives
+            Ranks of the positives.
+        ties : {"default", "mean", "expected", "min", "max"}, default "default"
+            The tie rule; "default" stands for `default_ties`.
+
         Returns
         -------
         (n_pos,) float array or None
@@ -231,6 +264,15 @@ class Metric(ABC):
         """Return the contribution c of each positive under the given weights.
 
         Unlike the result of `contributions`, c may depend on the weights, as the ideal list of ndcg does.
+
+        Parameters
+        ----------
+        positives : RankedPositives
+            Ranks of the positives.
+        weights : (n_pos,) float array or None, default None
+            Positive weights of the positives; None for equal weights.
+        ties : {"default", "mean", "expected", "min", "max"}, default "default"
+            The tie rule; "default" stands for `default_ties`.
 
         Returns
         -------
@@ -260,6 +302,13 @@ class Metric(ABC):
         self, positives: RankedPositives, *, ties: TieChoice = "default"
     ) -> FloatArray | None:
         """Return the contribution c(r) of each row, whether it is relevant or not.
+
+        Parameters
+        ----------
+        positives : RankedPositives
+            Ranks of any items.
+        ties : {"default", "mean", "expected", "min", "max"}, default "default"
+            The tie rule; "default" stands for `default_ties`.
 
         Returns
         -------
@@ -322,14 +371,37 @@ class Metric(ABC):
         return values
 
     def unobserved(self, n_candidates: FloatArray, n_relevant: FloatArray) -> FloatArray:
-        """Return the unbiased value of users without observed positives, in the shape of the arguments.
+        """Return the unbiased value of users without observed positives.
 
         It is 0 for all metrics but those with `counts_unobserved`.
+
+        Parameters
+        ----------
+        n_candidates : float array
+            Number of candidates of each user.
+        n_relevant : float array
+            Number of relevant items of each user, s_u.
+
+        Returns
+        -------
+        float array
+            Values in the common shape of the arguments; NaN where the metric is undefined.
         """
         return np.zeros(np.broadcast(n_candidates, n_relevant).shape)
 
     def mass(self, positives: RankedPositives) -> FloatArray | None:
-        """Return the weight of each user of the population in the unbiased mean; None for equal weights."""
+        """Return the weight of each user of the population in the unbiased mean.
+
+        Parameters
+        ----------
+        positives : RankedPositives
+            Ranks of the positives.
+
+        Returns
+        -------
+        (n_population,) float array or None
+            None for equal weights.
+        """
         return None
 
     def pair_sums(
@@ -338,6 +410,21 @@ class Metric(ABC):
         """Return unbiased estimates of the won pairs and of all pairs of each user.
 
         None for a metric that is not a ratio of pairs (see `has_pairs`).
+
+        Parameters
+        ----------
+        positives : RankedPositives
+            Ranks of the positives.
+        inverse : (n_pos,) float array
+            ŷ = 1/P of each positive.
+        ties : {"default", "mean", "expected", "min", "max"}, default "default"
+            The tie rule; "default" stands for `default_ties`.
+
+        Returns
+        -------
+        won_pairs, pairs : (n_users_with_positives,) float arrays, or None
+            Pairs of a relevant item and another candidate: those in which the relevant item ranks higher, and
+            all of them.
         """
         return None
 
@@ -347,6 +434,20 @@ class Metric(ABC):
         """Return the numerator and the denominator of each user.
 
         None for a metric that is averaged over users (see `is_ratio_of_sums`).
+
+        Parameters
+        ----------
+        ranked : RankedPositives
+            Ranks of the positives.
+        weights : (n_pos,) float array or None, default None
+            Positive weights of the positives; None for equal weights.
+        ties : {"default", "mean", "expected", "min", "max"}, default "default"
+            The tie rule; "default" stands for `default_ties`.
+
+        Returns
+        -------
+        numerator, denominator : (n_users_with_positives,) float arrays, or None
+            Sums whose totals over users have the metric as their ratio.
         """
         return None
 

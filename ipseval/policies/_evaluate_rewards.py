@@ -59,8 +59,18 @@ def evaluate_rewards(
         Metrics that add up over items: recall, precision, cg, dcg, mean_dcg, rbp, atop.
     estimators : labels or objects, optional
         The estimators of the notes, and any others. Default: `dr`; `dm` without a propensity.
-    ties, confidence_level, low_ess, interval, rng, compute
-        As in `evaluate`.
+    ties : {"default", "mean", "min", "max", "expected"}, default "default"
+        Treatment of tied scores, as in `evaluate`.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
+    low_ess : {"warn", "raise", "nan", "ignore"}, default "warn"
+        Treatment of weighted estimates of a small effective sample size, as in `evaluate`.
+    interval : {"normal", "percentile", "bca"}, default "normal"
+        Method of the intervals, as in `evaluate`.
+    rng : int, Generator or None, default None
+        Random seed of the bootstrap.
+    compute : ComputeOptions, optional
+        Threads, memory, engine, and whether a progress bar is shown.
 
     Returns
     -------
@@ -93,6 +103,35 @@ def evaluate_rewards(
     References
     ----------
     .. [1] Dudík, Langford & Li, Doubly robust policy evaluation and learning, ICML 2011, arXiv:1103.4601
+
+    Examples
+    --------
+    Sixteen of 80 items were shown to each user at random, so each pair was shown with probability 0.2:
+
+    >>> from ipseval import ImpressionLog, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> shown = world.expose(16, rng=2)
+    >>> log = ImpressionLog(
+    ...     shown.user, shown.item, shown.user_ids, shown.item_ids, clicked=shown.value >= 4
+    ... )
+    >>> from ipseval.propensity import Propensity
+    >>> from ipseval.policies.rewards import Rewards
+    >>> examples = world.example_models(split, rng=3)
+    >>> evaluation = evaluate_rewards(
+    ...     {name: examples[name] for name in ("taste", "popular")},
+    ...     split,
+    ...     Rewards(log, rng=4),
+    ...     propensity=Propensity([0.2] * 80, True, "shown at random", 80),
+    ...     metrics=["recall@10"],
+    ...     estimators=["dm", "dr"],
+    ... )
+    >>> evaluation.frame[["model", "metric", "estimator", "estimate", "std_error"]].round(3)
+         model     metric estimator  estimate  std_error
+    0    taste  recall@10        dm     0.277      0.002
+    1    taste  recall@10        dr     0.392      0.019
+    2  popular  recall@10        dm     0.329      0.001
+    3  popular  recall@10        dr     0.319      0.018
     """
     check_type("rewards", rewards, Rewards, " Pass ipseval.policies.rewards.Rewards(log).")
     exposure_propensity = resolve_propensity(propensity, lambda model: model.fit(split.train))

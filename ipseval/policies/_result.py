@@ -132,11 +132,25 @@ class PolicyEvaluation(Result):
     overlap : DataFrame
         policy, ess (of the impressions' weights), max_weight, max_weight_share, mean_weight (1 in
         expectation), share_unmatched: the share of impressions whose item the policy never shows there.
-    confidence_level : float
+    confidence_level : float, default 0.95
+        Level of the intervals.
 
     See Also
     --------
     evaluate_policies : Compute the result.
+
+    Examples
+    --------
+    >>> from ipseval import ImpressionLog
+    >>> from ipseval.policies import evaluate_policies
+    >>> frame = pd.DataFrame({"user": range(6), "item": ["a", "b"] * 3, "clicked": [1, 0, 1, 1, 0, 0]})
+    >>> log = ImpressionLog.from_frame(frame.assign(p=0.5), propensity="p")
+    >>> policies = {"always a": np.array([[1.0], [0.0]]), "uniform": np.array([[0.5], [0.5]])}
+    >>> evaluation = evaluate_policies(log, policies, estimators=["snips"])
+    >>> evaluation.frame[["policy", "estimator", "estimate", "std_error", "ess"]].round(3)
+         policy estimator  estimate  std_error  ess
+    0  always a     snips     0.667      0.298  3.0
+    1   uniform     snips     0.500      0.224  6.0
     """
 
     values: dict[tuple[str, str], PolicyValue]

@@ -166,7 +166,10 @@ class Propensity:
 
     See Also
     --------
-    PowerLawPropensity, KnownPropensity, DensityRatioPropensity, ImpressionPropensity
+    PowerLawPropensity : Model P as a power of popularity.
+    KnownPropensity : Use values of P that are known.
+    DensityRatioPropensity : Estimate P from random exposure.
+    ImpressionPropensity : Estimate P from a log of impressions.
 
     Examples
     --------
@@ -512,7 +515,33 @@ class _TransformedDerivative:
 
 @public_class
 class PropensityModel(Protocol):
-    """An unfitted propensity, as `evaluate` takes it: all options but the log are in its constructor."""
+    """An unfitted propensity, as `evaluate` takes it: all options but the log are in its constructor.
+
+    See Also
+    --------
+    Propensity : The fitted propensity.
+    PowerLawPropensity : A model with one exponent.
+    ipseval.evaluate : Fits the model to the training log of its split.
+
+    Examples
+    --------
+    A user-defined model, which takes the propensity as proportional to the square root of popularity:
+
+    >>> import numpy as np
+    >>> from ipseval import evaluate, simulation
+    >>> class SquareRoot:
+    ...     def fit(self, train):
+    ...         item = np.sqrt(np.maximum(train.popularity, 1))
+    ...         return Propensity(item, False, "square root of popularity", train.n_items)
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = {"popular": world.example_models(split, rng=2)["popular"]}
+    >>> evaluation = evaluate(models, split, propensity=SquareRoot(), metrics=["recall@10"])
+    >>> evaluation.frame[["metric", "estimator", "estimate"]].round(3)
+          metric     estimator  estimate
+    0  recall@10           aoa     0.599
+    1  recall@10  snips-global     0.313
+    """
 
     def fit(self, train: Any) -> Propensity:
         """Fit the propensity to the training interactions.

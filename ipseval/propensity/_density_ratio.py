@@ -278,8 +278,9 @@ class DensityRatioFit:
     ridge : float
         Penalty of the deviation of each slope from the tempered direction; geometric mean.
     slope : (n_features,) float array
-        Of the log odds, on standardised features; mean over the models.
+        Slopes of the log odds, on standardised features; mean over the models.
     feature_names : tuple of str
+        Names of the features, in the order of `slope`.
     n_random, n_biased : int
         Positives of the two samples.
     n_users, n_random_users : int
@@ -305,6 +306,21 @@ class DensityRatioFit:
     See Also
     --------
     DensityRatioPropensity : The model.
+
+    Examples
+    --------
+    The field `fit` of a fitted propensity describes the fit:
+
+    >>> from ipseval import RandomExposure, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> exposure = RandomExposure.from_ratings(world.expose(rng=2), threshold=4)
+    >>> model = DensityRatioPropensity(exposure, biased=split.test, rng=3)
+    >>> fit = model.fit(split.train).fit
+    >>> fit.n_random, fit.n_biased, fit.n_limited
+    (532, 362, 3)
+    >>> round(fit.strength, 2), round(fit.auc, 3), round(fit.ess_share, 2)
+    (0.43, 0.657, 0.73)
     """
 
     strength: float

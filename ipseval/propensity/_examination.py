@@ -37,7 +37,7 @@ class ExaminationCurve:
     theta : (n_positions,) float array
         θ_p, with θ = 1 at the first of them. NaN: the method has no data on the position.
     std_error : (n_positions,) float array
-        Of θ_p, by a jackknife over groups of users; 0 at the first position.
+        Standard errors of θ_p, by a jackknife over groups of users; 0 at the first position.
     n_impressions, n_clicks : (n_positions,) int arrays
         Number of impressions and of clicks at each position.
     method : str
@@ -159,7 +159,7 @@ class ExaminationCurve:
 
         See Also
         --------
-        ipseval.plots.plot_examination
+        ipseval.plots.plot_examination : Plot the curves of several methods.
         """
         from ipseval.reporting import plots
 

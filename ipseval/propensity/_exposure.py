@@ -251,6 +251,18 @@ class DirectPropensity:
     q_i, the share of users who like item i, is estimated from its random exposures and shrunk to the
     power-law fit λ_i with the weight of K exposures. By moments, 1/K = Σ((pos_i − μ_i)² − μ_i)/Σ expo_i² λ_i
     with μ_i = expo_i λ_i. Where the positives vary no more than by chance, q_i = λ_i.
+
+    Examples
+    --------
+    >>> from ipseval import RandomExposure, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> exposure = RandomExposure.from_ratings(world.expose(rng=2), threshold=4)
+    >>> propensity = DirectPropensity(exposure).fit(split.train)
+    >>> propensity
+    Propensity(direct from random exposure, shrunk with λ itself; per item; probability)
+    >>> propensity.item[:4].round(3)
+    array([0.099, 0.238, 0.099, 0.048])
     """
 
     exposure: RandomExposure
@@ -342,6 +354,19 @@ class StratifiedPropensity:
     Notes
     -----
     P_s = Σ_{i∈s} n*_i / (|U| |s| q_s), q_s = Σ pos_i / Σ expo_i, for all items of a stratum s of n*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ipseval import RandomExposure, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> exposure = RandomExposure.from_ratings(world.expose(rng=2), threshold=4)
+    >>> propensity = StratifiedPropensity(exposure, n_strata=3).fit(split.train)
+    >>> propensity
+    Propensity(3 strata of popularity, measured on random exposure; per item; probability)
+    >>> np.unique(propensity.item[split.train.popularity > 0]).round(3)
+    array([0.062, 0.092, 0.262])
     """
 
     exposure: RandomExposure

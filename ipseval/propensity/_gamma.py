@@ -101,17 +101,17 @@ class GammaFit:
 
     Parameters
     ----------
-    gamma, eta : float
-        Exponents; η = (γ+1)/2.
+    gamma : float
+        γ, the exponent of the selection.
     standard_error : float
-        Of γ, from the sandwich over items: items are the sample, and the spread of items about the line
-        counts. The standard error of η is half of it.
+        Standard error of γ, from the sandwich over items: items are the sample, and the spread of items about
+        the line counts. The standard error of η is half of it.
     method : str
         How γ was fitted.
     result : statsmodels result
         The fit, for inspection; its slope b gives γ = b (lists) or γ = 1 − 2b (random exposure).
-    warnings : tuple of str
-        Everything that limits the fit. Limits that could mislead were also issued as warnings.
+    slope : (2,) float array
+        Intercept and slope of the statsmodels result.
     n_items, n_levels : int
         Items that entered, and their distinct values of n*.
     n_unseen, n_top_dropped, n_rare_dropped : int
@@ -120,8 +120,8 @@ class GammaFit:
         α of Var = μ + αμ² (negative binomial), or Pearson χ² per degree of freedom (the other count models).
     scale : float or None
         κ of P_i = κ (n*_i)^η, where the data identify it (random exposure and the number of users).
-    slope : (2,) float array
-        Intercept and slope of the statsmodels result.
+    warnings : tuple of str
+        Everything that limits the fit. Limits that could mislead were also issued as warnings.
     replicates : (n_resamples,) float array or None
         γ of each bootstrap resample of the lists.
     lists : ListLevels or None
@@ -129,10 +129,24 @@ class GammaFit:
     basis : {"fitted", "exposure"}
         Evidence behind γ: "exposure" of items shown at random, or "fitted" to lists; see `Propensity`.
 
+    Attributes
+    ----------
+    eta : float
+        η = (γ+1)/2, the exponent of the propensity.
+
     See Also
     --------
     fit_gamma : Estimate γ from recommendation lists.
     fit_gamma_from_exposure : Estimate γ from random exposure.
+
+    Examples
+    --------
+    With every doubling of popularity, 1.5 times the recommendations: γ = ln 1.5/ln 2.
+
+    >>> counts = [16, 24, 36, 54, 81]
+    >>> fit = fit_gamma([1, 2, 4, 8, 16], counts, 100, method="poisson", source="logging-policy")
+    >>> round(fit.gamma, 3), round(fit.eta, 3), fit.n_items
+    (0.585, 0.792, 5)
     """
 
     gamma: float
@@ -242,8 +256,12 @@ class GammaFit:
 
         Parameters
         ----------
-        popularity, recommendations, n_lists
-            As in `fit_gamma`.
+        popularity : (n_items,) array-like
+            n*_i, training interactions of each item, as in `fit_gamma`.
+        recommendations : (n_items,) array-like, or (n_lists, k) int array, or sparse array
+            Number of lists that contain each item, or the lists themselves, as in `fit_gamma`.
+        n_lists : int, optional
+            Number of lists; not needed with lists.
 
         Returns
         -------

@@ -41,6 +41,11 @@ def profile_features(train: Interactions, user: IntArray, item: IntArray) -> Flo
     (n_pairs, 8) float array
         Popularity p, p², similarity s, s², p·s, profile popularity × p, profile size × p, profile size × s.
 
+    Raises
+    ------
+    InputError
+        For codes that are outside the training log, or when `user` and `item` differ in length.
+
     See Also
     --------
     DensityRatioPropensity : The model that uses the features.
@@ -51,6 +56,17 @@ def profile_features(train: Interactions, user: IntArray, item: IntArray) -> Flo
     + 1/|U|), where 1/|U| is the chance cosine of two items with one interaction each; profile popularity is
     the mean of p over the user's training items, profile size log(their number + 1). User features enter
     only in products with item features: alone they would distinguish users, not items.
+
+    Examples
+    --------
+    Two items for user 0, whose profile is the items 0 and 1; another user of item 1 also has item 2:
+
+    >>> import numpy as np
+    >>> from ipseval import Interactions
+    >>> train = Interactions(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2]), np.arange(2), np.arange(4))
+    >>> profile_features(train, np.array([0, 0]), np.array([2, 3])).round(2)
+    array([[ 0.69,  0.48, -0.16,  0.03, -0.11,  0.62,  0.76, -0.17],
+           [ 0.  ,  0.  , -0.69,  0.48, -0.  ,  0.  ,  0.  , -0.76]])
     """
     check_interactions(train, "train")
     user = check_codes("user", np.asarray(user), train.n_users)

@@ -41,6 +41,18 @@ class PopularityExponent:
     See Also
     --------
     fit_popularity_exponent : Fit the exponent.
+
+    Examples
+    --------
+    >>> popularity = [1] * 60 + [2] * 15 + [3] * 7 + [4] * 4 + [8, 12, 20]
+    >>> exponent = fit_popularity_exponent(popularity, xmin=1)
+    >>> round(exponent.exponent, 2), round(exponent.standard_error, 2), exponent.n_tail
+    (2.35, 0.16, 89)
+    >>> exponent.levels(popularity).head(3).round(1)
+       popularity  n_items  n_at_least  fitted
+    0         1.0       60          89    89.0
+    1         2.0       15          29    25.8
+    2         3.0        7          14    13.4
     """
 
     exponent: float

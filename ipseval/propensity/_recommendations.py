@@ -75,6 +75,20 @@ def count_recommendations(
     See Also
     --------
     fit_gamma : Estimate γ from the lists.
+
+    Examples
+    --------
+    Two lists, of three items and of one item, in a training log with four items:
+
+    >>> import numpy as np
+    >>> from ipseval import Interactions
+    >>> train = Interactions(np.array([0, 0, 1]), np.array([0, 1, 3]), np.arange(2), np.arange(4))
+    >>> lists = count_recommendations(np.array([[0, 1, 3], [0, -1, -1]]), train, k=3)
+    >>> lists.toarray()
+    array([[1., 1., 0., 1.],
+           [1., 0., 0., 0.]])
+    >>> lists.sum(axis=0)
+    array([2., 1., 0., 1.])
     """
     check_positive_int("k", k)
     if isinstance(lists, sparse.csr_array):

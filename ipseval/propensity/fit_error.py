@@ -47,6 +47,20 @@ class FitError:
     ----------
     .. [1] Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, ch. 6,
        doi:10.1137/1.9781611970319
+
+    Examples
+    --------
+    Four users, two of whom were read by a fit of one parameter θ; d ln P/dθ is the code of the item:
+
+    >>> import numpy as np
+    >>> influence = np.array([[0.3], [-0.4], [0.0], [0.0]])
+    >>> error = FitError.from_influence(influence, lambda user, item: item[:, None].astype(float))
+    >>> error
+    FitError(of a fit to 2 users, 1 axes)
+    >>> change = error.change(np.array([0, 0]), np.array([1, 2]))
+    >>> np.abs(change).round(3)
+    array([[0.5],
+           [1. ]])
     """
 
     users: FloatArray

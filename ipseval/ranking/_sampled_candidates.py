@@ -119,7 +119,23 @@ class SampledCandidates:
         return f"{self.n_sampled} drawn {law}{pool}, {preposition} replacement, per {self.per}, {source}"
 
     def weights(self, split: Split) -> FloatArray | None:
-        """Return the unnormalised probabilities of the items (n_items,); None for uniform."""
+        """Return the unnormalised probabilities of the items.
+
+        Parameters
+        ----------
+        split : Split
+            Its training part gives the popularity and the number of items.
+
+        Returns
+        -------
+        (n_items,) float array or None
+            None for the uniform distribution.
+
+        Raises
+        ------
+        InputError
+            For a distribution of another length than the items, and one that is negative, not finite or all 0.
+        """
         if isinstance(self.distribution, str):
             if self.distribution == "uniform":
                 return None

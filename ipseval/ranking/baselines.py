@@ -87,6 +87,20 @@ def random(train: Interactions, *, rng: RngLike = None) -> ScoreFunction:
     -------
     callable
         Function from user codes (b,) to scores (b, n_items).
+
+    See Also
+    --------
+    popularity : Score items by their number of training interactions.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [7, 8, 7, 9, 7]})
+    >>> log = Interactions.from_frame(frame)
+    >>> scores = random(log, rng=0)
+    >>> scores(np.array([0, 2])).round(3)
+    array([[0.057, 0.105, 0.565],
+           [0.728, 0.69 , 0.452]])
     """
     check_interactions(train, "train")
     key = int(as_generator(rng).integers(2**63))
@@ -119,6 +133,11 @@ def item_knn(train: Interactions, *, n_neighbors: int | None = 100) -> ScoreFunc
     callable
         Function from user codes (b,) to scores (b, n_items).
 
+    See Also
+    --------
+    popularity : Score items by their number of training interactions.
+    ease : Score items by a linear model from items to items.
+
     Notes
     -----
     score_ui = Σ_{j ∈ N(i), j in u's training items} cos(i, j), with cos(i, j) = n_ij / √(n*_i n*_j), where
@@ -131,6 +150,15 @@ def item_knn(train: Interactions, *, n_neighbors: int | None = 100) -> ScoreFunc
     ----------
     Sarwar et al., Item-Based Collaborative Filtering Recommendation Algorithms, WWW 2001,
     doi 10.1145/371920.372071.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [7, 8, 7, 9, 7]})
+    >>> log = Interactions.from_frame(frame)
+    >>> scores = item_knn(log)
+    >>> scores(np.array([2])).round(3)
+    array([[0.   , 0.577, 0.577]])
     """
     if n_neighbors is not None:
         check_positive_int("n_neighbors", n_neighbors)
@@ -197,6 +225,11 @@ def ease(
     InputError
         If `regularization` is not positive and finite, or `dtype` is not one of the two types.
 
+    See Also
+    --------
+    popularity : Score items by their number of training interactions.
+    item_knn : Score items by their similarity to the items of the user.
+
     Notes
     -----
     B minimises ‖X − XB‖² + λ‖B‖² under diag(B) = 0, where X is the users × items matrix of 0 and 1. With
@@ -205,6 +238,15 @@ def ease(
     References
     ----------
     Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019, doi 10.1145/3308558.3313710.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [7, 8, 7, 9, 7]})
+    >>> log = Interactions.from_frame(frame)
+    >>> scores = ease(log, regularization=1.0)
+    >>> scores(np.array([2])).round(3)
+    array([[0.   , 0.286, 0.286]])
     """
     regularization = check_real("regularization", regularization, low=0)
     try:
@@ -266,12 +308,19 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
     Returns
     -------
     user_factors : (n_users, n_factors) array
+        Factors of the users, whose products with the item factors are the scores.
     item_factors : (n_items, n_factors) array
+        Factors of the items.
 
     Raises
     ------
     InputError
         If `n_factors` is out of range, or the log has fewer than two users or items.
+
+    See Also
+    --------
+    popularity : Score items by their number of training interactions.
+    ease : Score items by a linear model from items to items.
 
     Notes
     -----
@@ -285,6 +334,17 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
     ----------
     Cremonesi, Koren & Turrin, Performance of Recommender Algorithms on Top-N Recommendation Tasks,
     RecSys 2010, doi 10.1145/1864708.1864721.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [7, 8, 7, 9, 7]})
+    >>> log = Interactions.from_frame(frame)
+    >>> user_factors, item_factors = pure_svd(log, n_factors=2)
+    >>> (user_factors @ item_factors.T).round(2) + 0.0
+    array([[ 1.08,  0.89, -0.11],
+           [ 1.08, -0.11,  0.89],
+           [ 0.79,  0.29,  0.29]])
     """
     pairs, matrix = _build_interaction_matrix(train)
     n_smaller = min(matrix.shape)

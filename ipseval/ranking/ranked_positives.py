@@ -67,18 +67,18 @@ class RankedPositives:
     list_length : (n_users,) int array or None, default None
         For top-K lists: the length of each user's list, 0 for a user without a list. Ranks up to this length
         are exact; later positions are padded with misses. None for unknown lengths, and without lists.
-    top : TopLists or None, default None
-        The first k candidates of each user with positives, if `top_k` was passed.
     left_out : (n_users,) bool array or None, default None
         Users that are excluded from the population because some model of the comparison has no list for them.
+    top : TopLists or None, default None
+        The first k candidates of each user with positives, if `top_k` was passed.
+    row_counts : tuple of Count, default ()
+        For top-K lists: the numbers of entries that were read, excluded and kept.
     cluster : (n_users,) int array or None, default None
         If the users of these ranks are queries: the person of each query, as a code of `cluster_ids`. Queries
         of one person are not independent, so standard errors are computed from sums over persons. None means
         that users are independent.
     cluster_ids : array or None, default None
         All ids of these persons.
-    row_counts : tuple of Count, default ()
-        For top-K lists: the numbers of entries that were read, excluded and kept.
     candidate_sums : object or None, default None
         Sums over all candidates, for estimators that need more than the positives; `ipseval.policies`
         computes them. They are not written to parquet files.
@@ -150,7 +150,13 @@ class RankedPositives:
 
     @classmethod
     def from_validated(cls, **values: Any) -> RankedPositives:
-        """Return ranks from values that are known to be valid, without checks and copies."""
+        """Return ranks from values that are known to be valid, without checks and copies.
+
+        Parameters
+        ----------
+        **values
+            Values of the fields by name; fields that are not given have their default.
+        """
         ranked = object.__new__(cls)
         for field in fields(cls):
             value = values.get(field.name, field.default)
@@ -215,7 +221,18 @@ class RankedPositives:
         return self.cluster_ids
 
     def unit(self, user: IntArray) -> IntArray:
-        """Return the codes of the independent units to which users, or queries, belong."""
+        """Return the codes of the independent units to which users, or queries, belong.
+
+        Parameters
+        ----------
+        user : int array
+            Codes of users, or of queries.
+
+        Returns
+        -------
+        int array
+            The codes themselves if users are the units, else codes of the persons.
+        """
         if self.cluster is None:
             return user
         return self.cluster[user]
@@ -271,6 +288,7 @@ class RankedPositives:
         Returns
         -------
         RankedPositives
+            Ranks whose field `left_out` marks these users, in addition to users who were excluded before.
 
         Raises
         ------
@@ -284,7 +302,23 @@ class RankedPositives:
         return self._rows(~users[self.user], left_out=left_out)
 
     def sum_by_user(self, values: FloatArray) -> FloatArray:
-        """Return Σ of `values` (n_pos,) over each user's positives, (n_users_with_positives,)."""
+        """Return the sum of values over the positives of each user.
+
+        Parameters
+        ----------
+        values : (n_pos,) float array
+            Value of each positive.
+
+        Returns
+        -------
+        (n_users_with_positives,) float array
+            Sums in the order of `users`.
+
+        Raises
+        ------
+        InputError
+            When values do not have one entry per positive.
+        """
         if np.shape(values)[:1] != self.user.shape:
             raise InputError(f"values must have one entry for each of {len(self):,} positives.")
         if not len(self):
@@ -292,7 +326,25 @@ class RankedPositives:
         return np.asarray(np.add.reduceat(values, self.starts), dtype=np.float64)
 
     def mean_by_user(self, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-        """Return Σwv/Σw over each user's positives, (n_users_with_positives,); w = 1 without weights."""
+        """Return the mean of values over the positives of each user, Σwv/Σw.
+
+        Parameters
+        ----------
+        values : (n_pos,) float array
+            v of each positive.
+        weights : (n_pos,) float array or None, default None
+            w of each positive; None for w = 1.
+
+        Returns
+        -------
+        (n_users_with_positives,) float array
+            Means in the order of `users`.
+
+        Raises
+        ------
+        InputError
+            When values or weights do not have one entry per positive.
+        """
         if weights is None:
             return self.sum_by_user(values) / self.counts
         if np.shape(weights) != self.user.shape or np.shape(values)[:1] != self.user.shape:
@@ -300,7 +352,23 @@ class RankedPositives:
         return self.sum_by_user(values * weights) / self.sum_by_user(weights)
 
     def select(self, keep: BoolArray) -> RankedPositives:
-        """Return the positives for which `keep` (n_pos,) is True; their ranks do not change."""
+        """Return some of the positives with unchanged ranks.
+
+        Parameters
+        ----------
+        keep : (n_pos,) bool array
+            True for each positive to keep.
+
+        Returns
+        -------
+        RankedPositives
+            The selected positives; the remaining ones stay among the candidates.
+
+        Raises
+        ------
+        InputError
+            For a mask of another shape or type.
+        """
         keep = check_mask("keep", keep, len(self))
         if keep.all():
             return self
@@ -322,6 +390,7 @@ class RankedPositives:
         Returns
         -------
         RankedPositives
+            Ranks of the remaining positives.
 
         Raises
         ------

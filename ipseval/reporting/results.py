@@ -297,6 +297,25 @@ def load(path: str | PathLike[str]) -> Result:
     ------
     InputError
         If the file is missing, damaged, contains no result, or is of a version that is not supported.
+
+    See Also
+    --------
+    Result.save : Write a result to a file.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"], estimators=["aoa"])
+    >>> with TemporaryDirectory() as folder:
+    ...     evaluation.save(f"{folder}/evaluation.npz")
+    ...     stored = load(f"{folder}/evaluation.npz")
+    >>> stored.frame.equals(evaluation.frame)
+    True
     """
     return codec.load(path, Result)[0]  # type: ignore[type-abstract]  # a file contains a subclass of Result
 
@@ -321,6 +340,22 @@ class Report(Reported):
     ------
     InputError
         If there is no result, or an element is not a result.
+
+    See Also
+    --------
+    Result.to_html : Write the page of one result.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"], estimators=["aoa"])
+    >>> report = Report([evaluation, evaluation.by("activity")])
+    >>> [line for line in report.to_markdown().splitlines() if "activity" in line][:1]
+    ['## By activity: 4 groups of users']
     """
 
     results: Sequence[Reported]
@@ -386,6 +421,24 @@ class Explanation(Reported):
     ----------
     whole : Tables
         The content of the report.
+
+    See Also
+    --------
+    Result.explain : Return the full report of a result.
+
+    Examples
+    --------
+    The full report has the definitions of the metrics:
+
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"], estimators=["aoa"])
+    >>> explanation = evaluation.explain()
+    >>> "denominator" in str(evaluation), "denominator" in str(explanation)
+    (False, True)
     """
 
     whole: Tables

@@ -348,6 +348,24 @@ class Tables:
         The meaning of bold text and of the marks of cells, for outputs that have them.
     appendix : tuple
         Parts that only a page contains: pictures, diagnostics, definitions, provenance.
+
+    See Also
+    --------
+    ipseval.Evaluation.tables : Return the content of the report of an evaluation.
+
+    Examples
+    --------
+    A result with one table, which all outputs print:
+
+    >>> import pandas as pd
+    >>> table = Table.of(pd.DataFrame({"model": ["knn"], "recall@10": [0.31]}))
+    >>> tables = Tables(summary=("One recommender",), parts=(table,))
+    >>> from ipseval.reporting.text import to_text
+    >>> print(to_text(tables))
+    One recommender
+    <BLANKLINE>
+    model  recall@10
+    knn         0.31
     """
 
     summary: tuple[str, ...]
@@ -360,7 +378,13 @@ class Tables:
     appendix: tuple[Part, ...] = ()
 
     def for_shell(self) -> Tables:
-        """Return the report with options of the command line in place of methods of Python."""
+        """Return the report with options of the command line in place of methods of Python.
+
+        Returns
+        -------
+        Tables
+            The same content with other wordings.
+        """
         remarks = [Remark(remark.name, _word_lines_for_shell(remark.lines)) for remark in self.remarks]
         return replace(
             self,

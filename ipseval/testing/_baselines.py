@@ -77,6 +77,26 @@ def assert_not_worse(
     --------
     assert_metric : Require the same numbers.
     gate : The decision as a value.
+
+    Examples
+    --------
+    A recommender that ranks at random fails the comparison with the stored evaluation:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> stored = evaluate({"model": examples["popular"]}, split, metrics=["recall@10"])
+    >>> changed = evaluate({"model": examples["random"]}, split, metrics=["recall@10"])
+    >>> with TemporaryDirectory() as folder:
+    ...     assert_not_worse(stored, Path(folder) / "model.npz", update=True)
+    ...     try:
+    ...         assert_not_worse(changed, Path(folder) / "model.npz")
+    ...     except AssertionError as error:
+    ...         print(str(error).partition(",")[0])
+    WORSE by recall@10 (aoa)
     """
     __tracebackhide__ = True  # pytest shows the line of the test only
     check_gate_options(options)
@@ -156,6 +176,22 @@ def assert_metric(
     See Also
     --------
     assert_not_worse : Allow for changes that the gate accepts.
+
+    Examples
+    --------
+    The first call writes the baseline, and the second compares the same numbers with it:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> evaluation = evaluate({"popular": examples["popular"]}, split, metrics=["recall@10"])
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "popular.npz"
+    ...     assert_metric(evaluation, path, metric="recall@10", update=True)
+    ...     assert_metric(evaluation, path, metric="recall@10", tolerance=1e-9)
     """
     __tracebackhide__ = True
     tolerance = check_real("tolerance", tolerance, low=0.0, low_open=False)

@@ -69,7 +69,12 @@ class Gate(Result):
     outcome : {"better", "identical", "not worse", "worse", "suspicious", "cannot tell", "no difference"}
         "identical": both rank every held-out interaction equally. "no difference": no user has another value,
         and a margin of 0 was asked for, which no number of users can exclude.
-    candidate, incumbent, metric, estimator : str
+    candidate, incumbent : str
+        Names of the recommenders.
+    metric : str
+        Label of the metric that decides.
+    estimator : str
+        Label of the estimator that decides.
     old, new : float
         Estimates of the incumbent and of the candidate.
     std_error : float
@@ -81,12 +86,14 @@ class Gate(Result):
         there are too few users to compute it. Where no user has a difference: the smallest loss with which
         the probability of no difference is at most (1 − confidence_level)/weeks.
     n_users : int
+        Users of the difference.
     margin, relevant_loss : float
         Losses >= 0, in the unit of the metric. Losses up to the margin are tolerated. Unless the relevant
         loss is excluded, the gate cannot tell.
     weeks : int
         Number of decisions that share one probability of a false alarm.
     confidence_level : float
+        1 − the probability that one of `weeks` equally good candidates is called worse.
     strict : bool
         Whether "cannot tell" and "no difference" fail.
     reason : str
@@ -95,6 +102,25 @@ class Gate(Result):
         Versions, options and hash of the data of the candidate's evaluation.
     diff : EvaluationDiff
         All estimates of both recommenders, for information.
+
+    See Also
+    --------
+    gate : Compute the decision.
+    assert_not_worse : Use the decision in a test.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {"incumbent": examples["popular"], "candidate": examples["random"]}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"])
+    >>> decision = gate(evaluation, candidate="candidate", incumbent="incumbent")
+    >>> decision.outcome, decision.has_passed, decision.exit_code
+    ('worse', False, 1)
+    >>> round(decision.low, 2), round(decision.high, 2)
+    (-0.56, -0.35)
     """
 
     outcome: Outcome
@@ -180,7 +206,20 @@ class Gate(Result):
         return frame.assign(decides=(frame["metric"] == self.metric) & (frame["estimator"] == self.estimator))
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: the estimates that decide, the other ones for information, and the decision."""
+        """Return the report: the estimates that decide, the other ones for information, and the decision.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Significant digits of the standard errors of the estimates that do not decide.
+        page : bool, default False
+            Whether the decision is returned as verdict, with a title, as HTML pages show it.
+
+        Returns
+        -------
+        Tables
+            The decision, with the estimates that decide in the summary and the remaining ones in a table.
+        """
         parts, warnings = self._describe_other_estimates(digits)
         if page:
             return Tables(
@@ -356,6 +395,20 @@ def gate(
     assert_not_worse : Use the decision in a test.
     history : The gates of several weeks.
     preflight : Check that the gate rejects candidates that are worse.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {"incumbent": examples["popular"], "candidate": examples["taste"]}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"])
+    >>> decision = gate(evaluation, candidate="candidate", incumbent="incumbent")
+    >>> decision.outcome
+    'not worse'
+    >>> decision.verdict
+    'not shown to be worse by recall@10 (aoa); a loss below 0.12 could not have been seen'
     """
     check_gate_options(
         {

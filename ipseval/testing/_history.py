@@ -185,6 +185,25 @@ def history(folder: str | Path, **options: Any) -> GateHistory:
     See Also
     --------
     gate : One decision.
+
+    Examples
+    --------
+    The gates of two weeks, each with a log of its own:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {"incumbent": examples["popular"], "candidate": examples["taste"]}
+    >>> with TemporaryDirectory() as folder:
+    ...     for week in (1, 2):
+    ...         evaluation = evaluate(models, world.split(rng=week), metrics=["recall@10"])
+    ...         evaluation.save(Path(folder) / f"2024-0{week}.npz", ranks=False)
+    ...     gates = history(folder, candidate="candidate", incumbent="incumbent")
+    >>> [(week, decision.outcome) for week, decision in gates.gates.items()]
+    [('2024-01', 'not worse'), ('2024-02', 'not worse')]
     """
     files = sorted(Path(folder).glob("*.npz"))
     if not files:

@@ -38,7 +38,7 @@ SEVERITY = (1, 3, 5, 4)  # exit codes, the most serious first
 class MetricGates(Result):
     """Decisions on a candidate by several metrics, which share one probability of a false alarm.
 
-    Attributes
+    Parameters
     ----------
     gates : dict
         Metric -> Gate.
@@ -49,6 +49,32 @@ class MetricGates(Result):
         season.
     weeks : int
         Length of the season.
+
+    See Also
+    --------
+    gate_metrics : Compute the decisions.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {"incumbent": examples["popular"], "candidate": examples["random"]}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10", "ndcg@10"])
+    >>> gates = gate_metrics(
+    ...     evaluation,
+    ...     rules={"recall@10": {"margin": 0.02}},
+    ...     limits={"ndcg@10": 0.05},
+    ...     candidate="candidate",
+    ...     incumbent="incumbent",
+    ... )
+    >>> gates.frame[["metric", "requirement", "new", "outcome", "passed"]].round(2)
+          metric    requirement   new  outcome  passed
+    0  recall@10      not worse  0.13    worse   False
+    1    ndcg@10  at least 0.05  0.06  reached    True
+    >>> gates.exit_code
+    1
     """
 
     gates: dict[str, Gate]
@@ -130,7 +156,20 @@ class MetricGates(Result):
         return pd.DataFrame(rows)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: one row per decision, and the conclusion."""
+        """Return the report: one row per decision, and the conclusion.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Not used: the widths of the intervals determine the digits.
+        page : bool, default False
+            Whether the conclusion is returned as verdict, with a title, as HTML pages show it.
+
+        Returns
+        -------
+        Tables
+            One row per decision, and the conclusion.
+        """
         del digits  # the widths of the intervals decide
         rows = [decision._build_row() for decision in self.gates.values()]
         rows += [_build_limit_row(limit) for limit in self.limits.values()]
@@ -200,8 +239,14 @@ def gate_metrics(
         Names of the recommenders, as in `gate`.
     metric, estimator, margin : optional
         Options of the comparison, as in `gate`; with `rules` they are options of each rule instead.
-    weeks, suspicious, strict, confidence_level
-        Options of `gate`. All decisions of the season share 1 − `confidence_level`.
+    weeks : int, default 26
+        Number of weeks whose decisions share one probability of a false alarm.
+    suspicious : float, default 0.5
+        Share from which an improvement is implausible.
+    strict : bool, default True
+        Whether "cannot tell" and "no difference" fail.
+    confidence_level : float, default 0.95
+        1 − the probability of a false alarm, which all decisions of all weeks share.
 
     Returns
     -------
@@ -218,6 +263,27 @@ def gate_metrics(
     See Also
     --------
     gate : The decision by one metric.
+
+    Examples
+    --------
+    The candidate must not be worse than the incumbent by recall@10, and must reach 0.3 by ndcg@10:
+
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {"incumbent": examples["popular"], "candidate": examples["taste"]}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10", "ndcg@10"])
+    >>> gates = gate_metrics(
+    ...     evaluation,
+    ...     rules={"recall@10": {"margin": 0.2}, "ndcg@10": {"at_least": 0.3}},
+    ...     candidate="candidate",
+    ...     incumbent="incumbent",
+    ... )
+    >>> gates.frame[["metric", "requirement", "new", "outcome", "passed"]].round(2)
+          metric   requirement   new    outcome  passed
+    0  recall@10     not worse  0.62  not worse    True
+    1    ndcg@10  at least 0.3  0.40    reached    True
     """
     single = {"metric": metric, "estimator": estimator, "margin": margin}
     names = {"candidate": candidate, "incumbent": incumbent}

@@ -154,6 +154,25 @@ def preflight(
     See Also
     --------
     gate : The decision that is checked.
+
+    Examples
+    --------
+    The gate rejects shuffled and truncated ranks, but not popularity, so this check fails:
+
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {"popularity": examples["popular"], "incumbent": examples["taste"]}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"])
+    >>> check = preflight(evaluation, rng=3)
+    >>> check.frame[["model", "outcome"]]
+            model    outcome
+    0    shuffled      worse
+    1   truncated      worse
+    2  popularity  not worse
+    >>> check.has_passed
+    False
     """
     check_gate_options(options)
     incumbent = _resolve_incumbent(evaluation, incumbent)

@@ -30,6 +30,10 @@ class Note:
     parameters : tuple of (name, value) pairs, default ()
         The numbers and names in its text.
 
+    See Also
+    --------
+    ipseval.estimators.Estimate : Its fields `notes` and `flags` hold notes.
+
     Examples
     --------
     >>> note = Note.of("undefined_users", n=2, unit="user")
@@ -66,7 +70,13 @@ class Note:
         return WORDINGS[self.code].severity
 
     def generalize(self) -> Note:
-        """Return the note without the numbers of one recommender or group; the note itself if it has none."""
+        """Return the note without the numbers of one recommender or group; the note itself if it has none.
+
+        Returns
+        -------
+        Note
+            The general note.
+        """
         if self.code == "suppressed":
             reasons = dict(self.parameters)["reasons"]
             return create_suppression([reason.generalize() for reason in reasons])

@@ -37,6 +37,34 @@ class Calibration:
         Random exposure of the calibration users, without their training pairs.
     models : mapping of name to scorer
         The recommenders that are evaluated.
+    _cache : dict
+        Results of `compute_once` by their keys, which all folds share.
+
+    See Also
+    --------
+    validate : Calls propensity functions with a calibration for each fold of users.
+
+    Examples
+    --------
+    A function fits the propensity to the random exposure of each calibration, and `validate` calls it:
+
+    >>> from ipseval import baselines, propensity, simulation, validate
+    >>> def fit_direct(calibration):
+    ...     log_propensity = propensity.DirectPropensity(calibration.exposure).fit(calibration.train)
+    ...     return log_propensity.held_out(test_fraction=0.2, popularity_source="train")
+    >>> world = simulation.World(n_users=300, n_items=60, mean_relevant=12, rng=0)
+    >>> validation = validate(
+    ...     {"popular": baselines.popularity, "kNN": baselines.item_knn},
+    ...     world.study(rng=2),
+    ...     propensities={"direct": fit_direct},
+    ...     metrics=["recall@5"],
+    ...     n_resamples=100,
+    ...     rng=0,
+    ... )
+    >>> validation.summary.loc[2:, ["propensity", "estimator", "mae_aoa", "mae", "reduction"]].round(2)
+      propensity     estimator  mae_aoa   mae  reduction
+    2     direct  snips-global     0.27  0.01       0.95
+    3     direct  snips-pooled     0.27  0.01       0.97
     """
 
     train: Interactions

@@ -68,7 +68,10 @@ class Validation(Result):
         (metric, propensity, estimator) -> criteria over models, with bootstrap.
     name : str
         Name of the study.
-    n_splits, n_resamples : int
+    n_splits : int
+        Splits of the biased positives.
+    n_resamples : int
+        Bootstrap resamples of users; 0: no intervals of the error reduction.
     n_users : int
         Users of the study.
     n_exposed : int
@@ -77,11 +80,39 @@ class Validation(Result):
         Users with held-out and random positives, over whom averages over users are compared; mean over
         splits, 0 where no estimator is such an average.
     n_models : int
+        Number of recommenders.
     n_random_dropped : float
         Random-exposure positives left out because they are training pairs, mean over splits.
     notes : tuple of str
         Warnings of the propensity models, once each.
-    confidence_level : float
+    confidence_level : float, default 0.95
+        Level of all intervals.
+
+    See Also
+    --------
+    validate : Measure the bias of estimators against random exposure.
+
+    Examples
+    --------
+    >>> from ipseval import baselines, simulation
+    >>> world = simulation.World(n_users=300, n_items=60, mean_relevant=12, rng=0)
+    >>> models = {"popular": baselines.popularity, "kNN": baselines.item_knn}
+    >>> from ipseval import PowerLawPropensity, validate
+    >>> validation = validate(
+    ...     models,
+    ...     world.study(rng=2),
+    ...     propensities={"gamma = 0": PowerLawPropensity(gamma=0)},
+    ...     metrics=["recall@5"],
+    ...     n_resamples=100,
+    ...     rng=0,
+    ... )
+    >>> columns = ["model", "estimator", "reference", "estimate", "bias"]
+    >>> validation.frame.loc[validation.frame["propensity"] == "gamma = 0", columns].round(2)
+          model     estimator  reference  estimate  bias
+    8   popular  snips-global       0.21      0.32  0.11
+    9       kNN  snips-global       0.16      0.20  0.04
+    10  popular  snips-pooled       0.23      0.33  0.10
+    11      kNN  snips-pooled       0.17      0.22  0.04
     """
 
     frame: pd.DataFrame
@@ -140,7 +171,20 @@ class Validation(Result):
         return {name: values[0], f"{name}_low": low, f"{name}_high": high}
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: the error reduction of each weighting compared with AOA, and the verdict."""
+        """Return the report: the error reduction of each weighting compared with AOA, and the verdict.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Number of decimal places of Kendall's tau-b.
+        page : bool, default False
+            Whether to add the appendix of an HTML page.
+
+        Returns
+        -------
+        Tables
+            A table per metric with the largest reduction first, warnings of the propensities and the verdict.
+        """
         formats = {
             "error": ".4f",
             "AOA error": ".4f",

@@ -130,8 +130,10 @@ def validate(
         positive (default: the threshold of the study).
     n_folds : int, default 2
         Folds of users; a propensity that reads random exposure weights a fold by a fit to the others.
-    ties, confidence_level
-        As in `evaluate`; the level applies to all intervals.
+    ties : {"default", "mean", "min", "max", "expected"}, default "default"
+        Treatment of tied scores, as in `evaluate`.
+    confidence_level : float, default 0.95
+        Level of all intervals, in (0, 1).
     n_resamples : int, default 500
         Bootstrap resamples of users, which give the errors for fixed propensities and models.
     rng : int, Generator or None, default None
@@ -362,6 +364,11 @@ def default_models() -> dict[str, Trainer]:
     See Also
     --------
     validate : Evaluate the models against random exposure.
+
+    Examples
+    --------
+    >>> list(default_models())
+    ['popularity', 'item-kNN', 'item-kNN 20', 'EASE', 'EASE 500', 'PureSVD 10', 'PureSVD 50']
     """
     return {
         "popularity": baselines.popularity,
@@ -401,6 +408,16 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     See Also
     --------
     validate : Compare the propensities with random exposure.
+
+    Examples
+    --------
+    >>> from ipseval import simulation
+    >>> study = simulation.World(n_users=300, n_items=60, mean_relevant=12, rng=0).study(rng=2)
+    >>> propensities = default_propensities(study)
+    >>> propensities["gamma = 1"].gamma
+    1.0
+    >>> list(propensities)[-4:]
+    ['published', 'direct', 'piecewise', 'density ratio']
     """
     rules: dict[str, object] = {}
     for gamma in GAMMAS:

@@ -138,8 +138,12 @@ def read_attributes(
         Name of the column of ids. Default: the usual names.
     duplicates : {"raise", "drop"}
         How to treat an id that occurs again: raise an error (default), or keep its first row.
-    separator, header, encoding
-        As in `read`.
+    separator : str, optional
+        Separator of the fields of a text file. Default: found in the file, as in `read`.
+    header : bool, optional
+        Whether the first line of a text file names the columns. Default: found in the file, as in `read`.
+    encoding : str, default "utf-8"
+        Encoding of a text file.
 
     Returns
     -------

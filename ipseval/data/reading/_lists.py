@@ -307,8 +307,14 @@ def read_lists(
     path : path
         A frame or mapping as in `Lists`, in a file as in `read`; or a run file (query, Q0, document, rank,
         score, tag), whose scores are read as TREC does.
-    layout, separator, header, encoding
-        Options of a text file; see `read`.
+    layout : {"auto", "table", "pairs", "adjacency", "trec"}, default "auto"
+        Layout of a text file, as in `read`.
+    separator : str, optional
+        Separator of the fields of a text file. Default: found in the file, as in `read`.
+    header : bool, optional
+        Whether the first line of a text file names the columns. Default: found in the file, as in `read`.
+    encoding : str, default "utf-8"
+        Encoding of a text file.
     **options
         Options of `Lists`: user, item, rank, score, seen, unknown, duplicates, missing, gaps.
 

@@ -67,7 +67,9 @@ def split_random(
 
     See Also
     --------
-    split_temporal, split_leave_one_out, split_global_time
+    split_temporal : Hold out the latest interactions of each user.
+    split_leave_one_out : Hold out one interaction of each user.
+    split_global_time : Hold out all interactions after one time.
 
     Examples
     --------
@@ -107,27 +109,30 @@ def split_temporal(
     ----------
     log : Interactions, ImpressionLog or data frame
         The log. The clicked pairs of an impression log are split; a frame is read by `ipseval.read`.
-    test_fraction, validation_fraction, seen
-        See `split_random`.
+    test_fraction, validation_fraction : float
+        Shares in (0, 1) and [0, 1), whose sum must be below 1. Default: 0.2 and 0.
+    seen : {"exclude", "include"}
+        Whether training items are excluded from the candidates (default), as in `split_random`.
 
     Returns
     -------
     Split
         The split.
 
-    Warns
-    -----
-    DataWarning
-        If test rows have later training rows.
-
     Raises
     ------
     InputError
         If the log has no timestamps, a share is out of range, or no user has enough interactions.
 
+    Warns
+    -----
+    DataWarning
+        If test rows have later training rows.
+
     See Also
     --------
-    split_global_time, split_sliding
+    split_global_time : Hold out all interactions after one time.
+    split_sliding : Make splits at successive times.
 
     Examples
     --------
@@ -186,7 +191,8 @@ def split_leave_one_out(
 
     See Also
     --------
-    split_random, split_temporal
+    split_random : Hold out a random share of the interactions of each user.
+    split_temporal : Hold out the latest share of the interactions of each user.
 
     Examples
     --------

@@ -46,6 +46,21 @@ class SlidingSplits(Sequence[Split]):
     See Also
     --------
     split_sliding : Make the splits from lengths of time.
+
+    Examples
+    --------
+    Two windows of one log, which test on the times 2–3 and 4–5:
+
+    >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 1], "item": [0, 1, 0, 2, 3], "time": [1, 2, 3, 3, 5]})
+    >>> splits = split_sliding(Interactions.from_frame(frame, timestamp="time"), start=2, test=2)
+    >>> splits
+    SlidingSplits(2 windows; 4 test rows from 2 on)
+    >>> splits.frame[["window", "start", "end", "n_train", "n_test"]]
+       window  start  end  n_train  n_test
+    0       0      2    4        1       3
+    1       1      4    6        4       1
+    >>> len(splits[1].train), len(splits[1].test)
+    (4, 1)
     """
 
     log: Interactions

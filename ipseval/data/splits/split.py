@@ -312,7 +312,18 @@ class Split(Universe):
         return counts
 
     def check_seen_excluded(self, computation: str) -> None:
-        """Raise `InputError` if training items compete; `what` names the computation that excludes them."""
+        """Check that training items are excluded from the candidates.
+
+        Parameters
+        ----------
+        computation : str
+            Name of the computation that excludes them, for the error message.
+
+        Raises
+        ------
+        InputError
+            When the split was made with `seen="include"`.
+        """
         if self.seen != "exclude":
             raise InputError(
                 f"{computation} leaves training items out; pass a split made with seen='exclude'."

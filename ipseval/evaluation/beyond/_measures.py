@@ -315,7 +315,20 @@ class Measure:
 
     See Also
     --------
-    measure : reads a label such as "coverage@10".
+    measure : Read a label such as "coverage@10".
+
+    Examples
+    --------
+    >>> coverage = Measure("coverage", cutoff=10)
+    >>> coverage.label
+    'coverage@10'
+    >>> print(coverage.card())
+    coverage@10
+      value      |∪_u L_u| / |I|, L_u the first k of user u, I the catalogue
+      reads      lists
+      direction  higher: more of the catalogue is in some list
+      claim      none: it describes the lists, and no propensity enters
+      source     Ge, Delgado-Battenfeld & Jannach, RecSys 2010, doi 10.1145/1864708.1864761
     """
 
     name: str
@@ -344,7 +357,13 @@ class Measure:
         return self.definition.rule
 
     def card(self) -> str:
-        """Return the definition as text."""
+        """Return the definition as text.
+
+        Returns
+        -------
+        str
+            Lines with the formula, the inputs, the direction, the guarantee and the source.
+        """
         definition = self.definition
         return "\n".join(
             [

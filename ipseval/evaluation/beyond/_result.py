@@ -57,7 +57,22 @@ class BeyondAccuracy(Result):
 
     See Also
     --------
-    beyond_accuracy : makes it.
+    beyond_accuracy : Compute the measures.
+
+    Examples
+    --------
+    >>> from ipseval import simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> result = beyond_accuracy(models, split, measures=["coverage@10", "gini@10"])
+    >>> result.frame[["model", "measure", "estimate", "std_error"]].round(3)
+         model      measure  estimate  std_error
+    0    taste  coverage@10     0.838      0.028
+    1    taste      gini@10     0.696      0.006
+    2  popular  coverage@10     0.200      0.012
+    3  popular      gini@10     0.860      0.001
     """
 
     measures: tuple[Measure, ...]
@@ -188,10 +203,16 @@ def beyond_accuracy(
         "calibration@10". See `measure`. Default: all of these but "entropy@10" and "ild@10".
     item_vectors : (n_items, d) array, optional
         In the order of `split.item_ids`, for "ild@k"; a pandas frame may have the ids as index.
+    confidence_level : float, default 0.95
+        Level of the intervals, in (0, 1).
+    interval : {"normal", "percentile", "bca"}, default "normal"
+        Method of the intervals, as in `evaluate`.
     n_resamples : int, default 10000
         Resamples of the bootstrap.
-    confidence_level, interval, rng, compute
-        As in `evaluate`.
+    rng : int, Generator or None, default None
+        Random seed of the bootstrap.
+    compute : ComputeOptions, optional
+        Threads, memory, engine, and whether a progress bar is shown.
 
     Returns
     -------
@@ -205,7 +226,7 @@ def beyond_accuracy(
 
     See Also
     --------
-    measure : the definition of a measure.
+    measure : Return a measure, whose card defines it.
 
     Notes
     -----

@@ -52,7 +52,7 @@ class Decomposition(Result):
 
     See Also
     --------
-    ipseval.evaluation.Evaluation.decomposition : makes decompositions.
+    ipseval.evaluation.Evaluation.decomposition : Compute decompositions.
 
     Notes
     -----
@@ -68,6 +68,30 @@ class Decomposition(Result):
     ----------
     .. [1] Kitagawa, "Components of a difference between two rates", JASA 50, 1955,
        doi:10.1080/01621459.1955.10501299
+
+    Examples
+    --------
+    The weights increase the share of unpopular items, and both estimates become smaller:
+
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> evaluation = evaluate(models, split, propensity="powerlaw(gamma=0)", metrics=["recall@10"])
+    >>> decomposition = evaluation.decomposition(by="popularity")
+    >>> frame = decomposition.frame
+    >>> frame.loc[frame["model"] == "taste", ["group", "share", "share_weighted", "difference"]].round(3)
+               group  share  share_weighted  difference
+    0       1 (n* 0)  0.000           0.000       0.000
+    1       2 (n* 1)  0.040           0.126      -0.045
+    2       3 (n* 2)  0.076           0.169      -0.056
+    3     4 (n* 3–4)  0.082           0.140      -0.021
+    4     5 (n* 5–6)  0.090           0.122      -0.004
+    5    6 (n* 7–17)  0.203           0.198      -0.001
+    6  7 (n* 21–102)  0.509           0.245      -0.072
+    >>> frame.groupby("model")["difference"].sum().round(3).to_dict()
+    {'popular': -0.273, 'taste': -0.199}
     """
 
     by: str
@@ -104,12 +128,14 @@ class Decomposition(Result):
         samples : mapping
             Name of a recommender -> its ranked positives, which are the same pairs for all.
         metric : Metric
+            Metric whose difference is attributed.
         plain, weighted : Estimator
             The unweighted and the weighted estimator.
 
         Returns
         -------
         Decomposition
+            Shares and values of the groups for every recommender.
 
         Raises
         ------

@@ -39,6 +39,19 @@ class Groups:
         Group number of each user or item, in the order of the ids.
     note : str, default ""
         How the groups were built, and how many users or items have no group; for the report.
+
+    See Also
+    --------
+    user_groups : Define groups of users.
+    item_groups : Define groups of items.
+
+    Examples
+    --------
+    >>> groups = Groups("user", "device", ("mobile", "web"), np.array([0, 1, 0]))
+    >>> groups
+    Groups(device: 2 groups of users)
+    >>> groups.sizes
+    array([2, 1])
     """
 
     axis: Axis
@@ -133,7 +146,7 @@ def user_groups(source: Any, *, name: str | None = None) -> Grouping:
 
     See Also
     --------
-    item_groups : groups of items.
+    item_groups : Define groups of items.
 
     Examples
     --------
@@ -167,7 +180,7 @@ def item_groups(source: Any, *, name: str | None = None) -> Grouping:
 
     See Also
     --------
-    user_groups : groups of users.
+    user_groups : Define groups of users.
 
     Examples
     --------

@@ -147,7 +147,29 @@ class Segments(Result):
 
     See Also
     --------
-    ipseval.evaluation.Evaluation.by : makes segments.
+    ipseval.evaluation.Evaluation.by : Compute segments.
+
+    Examples
+    --------
+    Recall in groups of users by the number of their training interactions:
+
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"], estimators=["aoa"])
+    >>> segments = evaluation.by("activity")
+    >>> segments.frame[["group", "model", "n_users", "estimate"]].round(3)
+                      group    model  n_users  estimate
+    0    1 (interactions 0)    taste       35     0.671
+    1    2 (interactions 1)    taste       61     0.601
+    2    3 (interactions 2)    taste       54     0.634
+    3  4 (interactions 3–7)    taste       63     0.590
+    4    1 (interactions 0)  popular       35     0.538
+    5    2 (interactions 1)  popular       61     0.601
+    6    3 (interactions 2)  popular       54     0.665
+    7  4 (interactions 3–7)  popular       63     0.575
     """
 
     name: str
@@ -245,7 +267,7 @@ class Segments(Result):
 
         See Also
         --------
-        gaps : compares groups with each other.
+        gaps : Compare groups with each other.
         """
         frames = []
         for (metric, estimator), cell in self.cells.items():
@@ -303,7 +325,7 @@ class Segments(Result):
 
         See Also
         --------
-        differences : compares recommenders within groups.
+        differences : Compare recommenders within groups.
 
         Notes
         -----

@@ -65,10 +65,12 @@ def evaluate_slates(
         position, `slates.examination(...)`. Default: the column of propensities, where the slates have one.
     metrics : labels or objects, default ("auc", "ndcg@10", "rr")
         As in `evaluate`. Labels are the gains of graded metrics: `ndcg(gain=linear)@10`.
+    estimators : labels or objects, optional
+        As in `evaluate`.
     unscored : {"raise", "miss"}, default "raise"
         What to do when a frame has no score for some listed items. "raise": raise an error. "miss": treat the
         frame as a list that ends before these items, so metrics with a cutoff count them as misses.
-    estimators, **options
+    **options
         As in `evaluate`: missing_lists (of queries without any scored item), ties, confidence_level,
         n_relevant (s of each query, an array in the order of `slates.query_ids` or a Series), low_ess,
         interval, rng.
@@ -85,8 +87,9 @@ def evaluate_slates(
 
     See Also
     --------
-    rank_slates : the ranks alone.
-    read_mind, read_trec : read slates from files.
+    rank_slates : Rank the items of slates without an evaluation.
+    read_mind : Read slates from a file of MIND.
+    read_trec : Read a pool and runs from files of TREC.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def rank_slates(
 
     See Also
     --------
-    evaluate_slates : ranks and evaluates several models.
+    evaluate_slates : Rank and evaluate several models.
 
     Examples
     --------

@@ -24,7 +24,7 @@ RUN_COLUMNS = {6: ("query", "q0", "item", "rank", "score", "tag"), 3: ("query", 
 
 @public_function
 def read_mind(path: PathText) -> pd.DataFrame:
-    """Read the impressions of a file in the layout of MIND's behaviors.tsv, one row for each listed item.
+    r"""Read the impressions of a file in the layout of MIND's behaviors.tsv, one row for each listed item.
 
     Lines hold impression id, user, time, history and the items shown, as in "N1-1 N2-0", with tabs between
     and no header. The files of the test part have no labels, and are refused.
@@ -47,12 +47,27 @@ def read_mind(path: PathText) -> pd.DataFrame:
 
     See Also
     --------
-    Slates.from_frame : makes slates of the frame.
+    Slates.from_frame : Make slates of the frame.
 
     References
     ----------
     Wu et al., "MIND: A large-scale dataset for news recommendation", ACL 2020,
     doi:10.18653/v1/2020.acl-main.331
+
+    Examples
+    --------
+    A file with one impression of two items, of which the first was clicked:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "behaviors.tsv"
+    ...     _ = path.write_text("1\tU87\t11/15/2019 8:55:22 AM\tN3 N4\tN1-1 N2-0\n")
+    ...     frame = read_mind(path)
+    >>> frame[["query", "user", "item", "label", "position"]]
+      query user item  label  position
+    0     1  U87   N1      1         1
+    1     1  U87   N2      0         2
     """
     table = _read_table(
         path, "\t", (len(MIND_COLUMNS),), "impression id, user, time, history and items, with tabs between"
@@ -104,7 +119,7 @@ def _split_entries(
 
 @public_function
 def read_trec(qrels: PathText, runs: Mapping[str, PathText]) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Read the pool of judged and retrieved items with labels, and the scores of every run.
+    r"""Read the pool of judged and retrieved items with labels, and the scores of every run.
 
     The candidates of a query are all items that are judged or that any run retrieved. Evaluate with
     `evaluate_slates(scores, pool, unscored="miss")`: items that a run did not retrieve follow its list.
@@ -136,7 +151,28 @@ def read_trec(qrels: PathText, runs: Mapping[str, PathText]) -> tuple[pd.DataFra
 
     See Also
     --------
-    evaluate_slates : evaluates the pool and the scores.
+    evaluate_slates : Evaluate the pool and the scores.
+
+    Examples
+    --------
+    One query with a relevant item, and a run that ranks an item without judgement first:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     qrels = Path(folder) / "qrels.txt"
+    ...     run = Path(folder) / "bm25.txt"
+    ...     _ = qrels.write_text("1 0 d7 1\n")
+    ...     _ = run.write_text("1 Q0 d9 1 3.2 bm25\n1 Q0 d7 2 2.5 bm25\n")
+    ...     pool, scores = read_trec(qrels, {"bm25": run})
+    >>> pool
+      query item  label
+    0     1   d7    1.0
+    1     1   d9    0.0
+    >>> scores["bm25"]
+      query item  score
+    0     1   d9    3.2
+    1     1   d7    2.5
     """
     check_models(runs, "runs", "path")
     judgements = _read_table(qrels, r"\s+", (4,), "query, iteration, item, relevance")

@@ -48,7 +48,7 @@ class SampledEstimate:
         M̂(r̃) of each positive.
     values : (m + 1,) float array or None
         M̂ by sampled rank, at the median number of candidates; None for method="importance".
-    uncorrected : float
+    uncorrected_estimate : float
         The average of the metric of the sampled lists.
     label, method : str
         The metric and the correction.
@@ -56,6 +56,20 @@ class SampledEstimate:
         Numbers of positives, of users and of sampled competitors.
     condition_number : float
         Condition number of the system that was solved (at the median number of candidates); 1 without one.
+    _request : object
+        Data and options, from which `conf_int` computes resamples.
+
+    See Also
+    --------
+    correct_sampled : Compute the estimate.
+
+    Examples
+    --------
+    Two positives rank 1 and 3 among 2 sampled of 4 others:
+
+    >>> estimate = correct_sampled([1, 3], 5, 2, "auc", "rank")
+    >>> estimate.estimate, estimate.standard_error, estimate.contributions
+    (0.5, 0.5, array([1., 0.]))
     """
 
     estimate: float

@@ -84,8 +84,16 @@ def std_sampled(
 
     Parameters
     ----------
-    ranks, n_candidates, n_sampled, metric, replacement
-        As in `expected_sampled`.
+    ranks : (n_ranks,) array of whole numbers
+        Exact 1-based ranks, as in `expected_sampled`.
+    n_candidates : int or (n_ranks,) array
+        n, the number of candidates in the exact ranking, the positive included.
+    n_sampled : int
+        m, the number of sampled competitors.
+    metric : str, Metric, or (m + 1,) array
+        The metric, or its values for the sampled ranks 1 … m + 1.
+    replacement : bool, default True
+        Whether candidates are drawn with replacement.
 
     Returns
     -------

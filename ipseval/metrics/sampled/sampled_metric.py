@@ -32,17 +32,34 @@ class SampledMetric(Metric):
 
     Parameters
     ----------
+    cutoff : None
+        Not used; the cutoff is the one of `base`.
+    label : str, default ""
+        Label in reports; "" for the label of `base` with the method.
     base : Metric
         The metric of the full ranking.
     method : str
         The correction, see `correct_sampled`.
-    variance_weight, prior, n_iterations
-        Options of the correction, see `correct_sampled`.
+    variance_weight : float, default 0.01
+        Weight of the variance in the method "bv", see `correct_sampled`.
+    prior : {"uniform", "estimated"} or (n,) array, optional
+        Distribution of the ranks, see `correct_sampled`.
+    n_iterations : int, default 100
+        EM steps of "mle" and prior="estimated".
 
     See Also
     --------
     ipseval.metric : Create the metric from a label.
     correct_sampled : Estimate a metric from sampled ranks outside of an evaluation.
+
+    Examples
+    --------
+    >>> from ipseval import metric
+    >>> auc = metric("auc", sampled="rank")
+    >>> auc, auc.method, auc.base
+    (auc~rank, 'rank', auc)
+    >>> auc.table(n_candidates=9, n_sampled=4)
+    array([1.  , 0.75, 0.5 , 0.25, 0.  ])
     """
 
     base: Metric = field(kw_only=True)
@@ -147,9 +164,21 @@ class SampledMetric(Metric):
     def contributions(
         self, positives: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
-        """Return M̂(r̃) of each positive, (n_pos,).
+        """Return the corrected contribution M̂(r̃) of each positive.
 
-        A fitted rank distribution is that of the positives weighted by `weights`.
+        Parameters
+        ----------
+        positives : RankedPositives
+            Sampled ranks of the positives.
+        weights : (n_pos,) float array or None, default None
+            Weights of the positives, to which a rank distribution is fitted where the method needs one.
+        ties : {"default", "expected"}, default "default"
+            The tie rule, which averages over ties.
+
+        Returns
+        -------
+        (n_pos,) float array
+            Contributions in the order of the positives.
 
         Raises
         ------

@@ -33,10 +33,22 @@ class ShownData:
         θ in (0, 1]: the probability that the pair was examined at all; 1 without an examination curve.
     train : Interactions
         Training log, from which features of users and items are computed.
+    _factors : dict
+        Factors that were computed before, by their number.
 
     See Also
     --------
     RewardModel : The protocol of models that are fitted to it.
+
+    Examples
+    --------
+    >>> from ipseval import Interactions
+    >>> train = Interactions(np.array([0, 1, 2]), np.array([0, 1, 0]), np.arange(3), np.arange(2))
+    >>> user = np.array([0, 1, 2, 2])
+    >>> item = np.array([1, 0, 0, 1])
+    >>> data = ShownData(user, item, np.array([1.0, 0.0, 0.0, 1.0]), np.ones(4), train)
+    >>> len(data), len(data.select(data.clicked > 0))
+    (4, 2)
     """
 
     user: IntArray
@@ -94,7 +106,27 @@ class ShownData:
 
 @public_class
 class Reward(Protocol):
-    """Fitted reward model: m̂(u, i) for any pair."""
+    """Fitted reward model: m̂(u, i) for any pair.
+
+    See Also
+    --------
+    RewardModel : Models that return a fitted reward.
+    FactorReward : The default model.
+
+    Examples
+    --------
+    A user-defined reward, which is the same for all pairs of three items:
+
+    >>> import numpy as np
+    >>> class ConstantReward:
+    ...     def predict(self, user, item):
+    ...         return np.full(user.size, 0.1)
+    ...
+    ...     def total(self, user):
+    ...         return np.full(user.size, 0.1 * 3)
+    >>> ConstantReward().total(np.array([0, 1])).round(1)
+    array([0.3, 0.3])
+    """
 
     def predict(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return m̂ of each pair: the probability of a click if the item is examined.
@@ -127,7 +159,30 @@ class Reward(Protocol):
 
 @public_class
 class RewardModel(Protocol):
-    """Unfitted reward model: anything with `fit(data) -> Reward`."""
+    """Unfitted reward model: anything with `fit(data) -> Reward`.
+
+    See Also
+    --------
+    ItemReward : The click rate of the item.
+    FactorReward : The click rate of the item with user and item factors.
+    Rewards : Fits a model by folds of users.
+
+    Examples
+    --------
+    A user-defined model, which shrinks the click rates of items twice as much when there are few shown pairs:
+
+    >>> class CautiousReward:
+    ...     def fit(self, data):
+    ...         return ItemReward(shrinkage=20 if len(data) < 1000 else 10).fit(data)
+    >>> from ipseval import Interactions
+    >>> train = Interactions(np.array([0, 1, 2]), np.array([0, 1, 0]), np.arange(3), np.arange(2))
+    >>> user = np.array([0, 1, 2, 2])
+    >>> item = np.array([1, 0, 0, 1])
+    >>> data = ShownData(user, item, np.array([1.0, 0.0, 0.0, 1.0]), np.ones(4), train)
+    >>> reward = CautiousReward().fit(data)
+    >>> reward.predict(np.array([0]), np.array([1])).round(3)
+    array([0.545])
+    """
 
     def fit(self, data: ShownData) -> Reward:
         """Fit the reward to shown pairs.
@@ -173,6 +228,19 @@ class ItemReward:
     Notes
     -----
     m̂_i = (Σ y + K m̄)/(Σ θ + K) over the shown pairs of the item, m̄ = Σ y/Σ θ over all.
+
+    Examples
+    --------
+    Two items, of which each was shown twice, without and with two clicks; K = 2 adds one click in two:
+
+    >>> from ipseval import Interactions
+    >>> train = Interactions(np.array([0, 1, 2]), np.array([0, 1, 0]), np.arange(3), np.arange(2))
+    >>> user = np.array([0, 1, 2, 2])
+    >>> item = np.array([1, 0, 0, 1])
+    >>> data = ShownData(user, item, np.array([1.0, 0.0, 0.0, 1.0]), np.ones(4), train)
+    >>> reward = ItemReward(shrinkage=2).fit(data)
+    >>> reward.predict(np.array([0, 0]), np.array([0, 1]))
+    array([0.25, 0.75])
     """
 
     shrinkage: float = 10.0
@@ -213,7 +281,7 @@ class FactorReward:
     ridge : float >= 0, default 10.0
         Penalty on the standardised terms, in observations.
     shrinkage : float >= 0, default 10.0
-        Of m̂_i.
+        Shrinkage K of the click rates m̂_i, in examinations.
 
     See Also
     --------
@@ -224,6 +292,17 @@ class FactorReward:
     m̂_ui = β₀ + β₁ m̂_i + Σ_k β_k p_uk q_ik + β_{d+1} Σ_k p_uk q_ik m̂_i, with m̂_i as in `ItemReward` and p, q
     the truncated SVD of the training interactions. β solves the ridge regression of y/θ on these terms with
     weights θ. Values may be slightly outside [0, 1], so that sums over all items have a closed form.
+
+    Examples
+    --------
+    >>> from ipseval import Interactions
+    >>> train = Interactions(np.array([0, 1, 2]), np.array([0, 1, 0]), np.arange(3), np.arange(2))
+    >>> user = np.array([0, 1, 2, 2])
+    >>> item = np.array([1, 0, 0, 1])
+    >>> data = ShownData(user, item, np.array([1.0, 0.0, 0.0, 1.0]), np.ones(4), train)
+    >>> reward = FactorReward(n_factors=1).fit(data)
+    >>> reward.predict(np.array([0, 0]), np.array([0, 1])).round(3)
+    array([0.207, 0.682])
     """
 
     n_factors: int = 8

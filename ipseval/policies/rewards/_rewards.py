@@ -153,6 +153,24 @@ class FittedRewards:
     See Also
     --------
     Rewards : Fit them.
+
+    Examples
+    --------
+    >>> from ipseval import ImpressionLog, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> shown = world.expose(16, rng=2)
+    >>> log = ImpressionLog(
+    ...     shown.user, shown.item, shown.user_ids, shown.item_ids, clicked=shown.value >= 4
+    ... )
+    >>> from ipseval.policies.rewards import Rewards
+    >>> rewards = Rewards(log, rng=3).fit(split)
+    >>> rewards
+    FittedRewards(4,686 shown pairs, 532 clicked)
+    >>> rewards.predict(np.array([0, 0]), np.array([0, 1])).round(3)
+    array([0.085, 0.205])
+    >>> rewards.total[:3].round(1)
+    array([8.3, 8.3, 8.4])
     """
 
     impressions: ShownData

@@ -46,6 +46,19 @@ class ModelScores:
     See Also
     --------
     adapt : Align the scores of a model to the ids of a split.
+
+    Examples
+    --------
+    Factors of two users and three items, in the order of the model's rows, get ids:
+
+    >>> import numpy as np
+    >>> user_factors = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> item_factors = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    >>> scores = ModelScores("my library", factors=(user_factors, item_factors, None))
+    >>> scores
+    ModelScores(my library: factors of 2 users and 3 items)
+    >>> scores.with_ids(["ann", "bob"], ["x", "y", "z"]).item_ids
+    array(['x', 'y', 'z'], dtype=object)
     """
 
     source: str

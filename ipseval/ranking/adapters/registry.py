@@ -68,7 +68,7 @@ def adapt(
     Parameters
     ----------
     model : trained model
-        Of implicit, cornac, LensKit (pipeline), RecTools, RecBole, Surprise, LightFM, Spark ALS or torch.
+        A model of implicit, cornac, LensKit (pipeline), RecTools, RecBole, Surprise, LightFM, Spark ALS or torch.
         RecTools, RecBole and LightFM keep ids in a separate data set: pass the pair (model, dataset). Frames
         of top-K lists with columns user_id, item_id, or with a nested column recommendations, are supported.
     split : Split
@@ -85,6 +85,7 @@ def adapt(
     Returns
     -------
     tuple of factors, function users -> scores, data frame of lists, or the model itself
+        A scorer of all users and items of the split, in its order.
 
     Raises
     ------
@@ -94,6 +95,21 @@ def adapt(
     See Also
     --------
     ModelScores : The scores that an adapter returns.
+
+    Examples
+    --------
+    The rows of the factors are in another order than the users and items of the split:
+
+    >>> import numpy as np
+    >>> from ipseval.ranking import baselines
+    >>> from ipseval import simulation
+    >>> split = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0).split(rng=1)
+    >>> user_factors, item_factors = baselines.pure_svd(split.train, n_factors=8)
+    >>> users = split.user_ids[::-1]
+    >>> items = split.item_ids[::-1]
+    >>> scorer = adapt((user_factors[::-1], item_factors[::-1]), split, users=users, items=items)
+    >>> np.array_equal(scorer[0], user_factors), np.array_equal(scorer[1], item_factors)
+    (True, True)
     """
     check_choice("unknown", unknown, ("raise", "last"))
     frame = list_frame(model)

@@ -49,7 +49,15 @@ def plot_examination(frame: Any, *, ax: Axes | None = None) -> Axes:
 
     See Also
     --------
-    ipseval.propensity.ExaminationModel : estimates the curve from a log of impressions.
+    ipseval.propensity.ExaminationModel : Estimate the curve from a log of impressions.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"position": [1, 2, 3], "theta": [1.0, 0.7, 0.5], "std_error": [0.0, 0.05, 0.04]})
+    >>> ax = plot_examination(frame.assign(method="swaps"))
+    >>> ax.get_ylabel()
+    'examined, relative to the first'
     """
     frame = get_frame(frame, "frame", ["position", "theta", "std_error", "method"])
     theta = frame["theta"]
@@ -84,6 +92,19 @@ def plot_sampled(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | N
     ------
     InputError
         If the frame lacks a column, has no rows, or has several metrics and none is chosen.
+
+    See Also
+    --------
+    ipseval.metrics.sampled.correct_sampled : Estimate a full-ranking metric from sampled ranks.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"model": "als", "metric": "recall@10", "n_sampled": [100, 1000]})
+    >>> frame = frame.assign(estimate=[0.8, 0.5], ci_low=[0.7, 0.4], ci_high=[0.9, 0.6], exact=0.3)
+    >>> ax = plot_sampled(frame)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('sampled candidates m (dashed: full ranking)', 'recall@10')
     """
     frame = get_frame(
         frame, "frame", ["model", "metric", "n_sampled", "estimate", "ci_low", "ci_high", "exact"]
@@ -119,6 +140,19 @@ def plot_popularity(frame: Any, *, ax: Axes | None = None) -> Axes:
     ------
     InputError
         If the frame lacks a column or has no rows, or `ax` is not matplotlib axes.
+
+    See Also
+    --------
+    ipseval.propensity.fit_popularity_exponent : Fit the power law.
+    plot_frequency : Plot how often items are recommended.
+
+    Examples
+    --------
+    >>> from ipseval import simulation
+    >>> log = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0).observe(rng=1)
+    >>> ax = plot_popularity(log)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('observed popularity n*', 'items with at least n*')
     """
     popularity = getattr(frame, "popularity", None)
     if isinstance(popularity, np.ndarray):
@@ -165,6 +199,19 @@ def plot_frequency(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ------
     InputError
         If the frame lacks a column or has no rows, or `ax` is not matplotlib axes.
+
+    See Also
+    --------
+    ipseval.propensity.GammaFit.frequency : Compute the frame from a fit of γ.
+    plot_popularity : Plot the number of items with each popularity.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"popularity": [1, 2, 4, 8], "frequency": [0.0, 2.1, 4.4, 8.3]})
+    >>> ax = plot_frequency(frame)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['mean per level of n*; 1 at 0 not shown']
     """
     frame = get_frame(frame, "frame", ["popularity", "frequency"])
     rows = frame[frame["popularity"] > 0].sort_values("popularity")
@@ -265,6 +312,18 @@ def plot_plan(
     ------
     InputError
         If the frame lacks a column, has no rows or not this metric, or `bound` is not a finite number.
+
+    See Also
+    --------
+    ipseval.plan_exposure : Plan the experiment.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"n_users": [50, 200], "n_items": 20, "metric": "recall@10"})
+    >>> ax = plot_plan(frame.assign(half_width=[0.10, 0.05]), bound=0.08)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('users with random exposure', 'half width')
     """
     frame = get_frame(frame, "frame", ["n_users", "n_items", "metric", column])
     rows = _select_metric(frame, metric)

@@ -66,7 +66,7 @@ def plot_estimates(
 
     See Also
     --------
-    ipseval.Evaluation.plot : draws an evaluation.
+    ipseval.Evaluation.plot : Plot an evaluation.
 
     Examples
     --------
@@ -153,7 +153,19 @@ def plot_sensitivity(
 
     See Also
     --------
-    ipseval.Evaluation.sensitivity : computes the estimates over γ.
+    ipseval.Evaluation.sensitivity : Compute the estimates over γ.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> evaluation = evaluate(models, split, propensity="powerlaw(gamma=0)", metrics=["recall@10"])
+    >>> ax = plot_sensitivity(evaluation.sensitivity(gamma=[-1, 0, 1]), estimator="snips-global")
+    >>> ax.get_ylabel()
+    'recall@10, snips-global'
     """
     frame = get_frame(
         frame, "frame", ["model", "metric", "estimator", "gamma", "estimate", "ci_low", "ci_high"]
@@ -208,6 +220,22 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     ------
     InputError
         If the frame lacks a column or has no rows, or `ax` is not matplotlib axes.
+
+    See Also
+    --------
+    ipseval.Evaluation.diagnostics : The effective sample sizes.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> examples = world.example_models(split, rng=2)
+    >>> models = {name: examples[name] for name in ("taste", "popular")}
+    >>> evaluation = evaluate(models, split, propensity="powerlaw(gamma=0)", metrics=["recall@10"])
+    >>> ax = plot_weights(evaluation)
+    >>> ax.get_xlabel()
+    'effective sample size, in positives'
     """
     frame = get_frame(frame, "diagnostics", ["estimator", "ess_own", "ess_equal", "share_own"])
     rows = frame.drop_duplicates("estimator")

@@ -59,6 +59,20 @@ def plot_bias(
     ------
     InputError
         If the frame lacks a column, has no rows or not the metric or an estimator.
+
+    See Also
+    --------
+    plot_estimates : Plot estimates without true values.
+    ipseval.validation.Validation.plot : Plot the reduction of the bias.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"model": ["als", "bpr"], "metric": "recall@5", "estimator": "snips-global"})
+    >>> frame = frame.assign(truth=[0.3, 0.2], estimate=[0.35, 0.22], ci_low=[0.3, 0.18], ci_high=[0.4, 0.26])
+    >>> ax = plot_bias(frame)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('truth', 'estimate with its interval')
     """
     frame = get_frame(frame, "frame", ["metric", "estimator", "truth", "estimate", "ci_low", "ci_high"])
     rows = select_rows(frame, "metric", metric)
@@ -129,7 +143,15 @@ def plot_validation(frame: Any, *, ax: Axes | None = None) -> Axes:
 
     See Also
     --------
-    ipseval.validation.Validation.plot : draws the summary of a validation.
+    ipseval.validation.Validation.plot : Plot the summary of a validation.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"propensity": ["gamma = 0"], "estimator": "snips-global", "metric": "recall@5"})
+    >>> ax = plot_validation(frame.assign(reduction=0.7, reduction_low=0.6, reduction_high=0.8))
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['gamma = 0, snips-global']
     """
     frame = get_frame(
         frame,

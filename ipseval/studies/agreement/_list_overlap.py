@@ -23,7 +23,7 @@ AnyLists: TypeAlias = Lists | pd.DataFrame | Mapping[Hashable, Sequence[Hashable
 class ListOverlap:
     """Rank-biased overlap of two recommenders' lists, for each user and on average.
 
-    Attributes
+    Parameters
     ----------
     per_user : Series
         Overlap of the two lists of each user, in [0, 1], by user id.
@@ -35,6 +35,16 @@ class ListOverlap:
     See Also
     --------
     list_overlap : Compute the overlap.
+
+    Examples
+    --------
+    >>> first = {"ann": ["x", "y", "z"], "bob": ["x", "y", "z"]}
+    >>> second = {"ann": ["y", "x", "z"], "bob": ["x", "z", "y"]}
+    >>> overlap = list_overlap(first, second, p=0.5)
+    >>> overlap
+    ListOverlap(0.6875 ± 0.1875; 2 users; p = 0.5)
+    >>> overlap.per_user.round(3).to_dict()
+    {'ann': 0.5, 'bob': 0.875}
     """
 
     per_user: pd.Series

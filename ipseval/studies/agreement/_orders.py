@@ -45,6 +45,20 @@ class OrderAgreement:
         Level of the intervals.
     note : str
         Reason why a measure is NaN, ties that were averaged over, and limits of the intervals.
+
+    See Also
+    --------
+    order_agreement : Compute the agreement of two rankings.
+    mean_agreement : Average the agreement over data sets.
+
+    Examples
+    --------
+    >>> a = {"popular": 0.1, "knn": 0.2, "ease": 0.3}
+    >>> agreement = order_agreement(a, {"popular": 0.2, "knn": 0.1, "ease": 0.3}, k=[1, 2])
+    >>> agreement.src, agreement.ipc, agreement.overlap
+    (0.5, 1.0, {1: 1.0, 2: 0.5})
+    >>> round(agreement.tau_b, 3)
+    0.333
     """
 
     values: Mapping[str, float]
@@ -95,7 +109,13 @@ class OrderAgreement:
         return self.values["tau_b"]
 
     def to_dict(self) -> dict[str, float]:
-        """Return one flat row: each measure and, where there are intervals, ``<measure>_low``, ``_high``."""
+        """Return one flat row: each measure and, where there are intervals, ``<measure>_low``, ``_high``.
+
+        Returns
+        -------
+        dict
+            Measure -> value. NaN: the measure is undefined, and `note` gives the reason.
+        """
         row: dict[str, float] = {}
         for name, value in self.values.items():
             row[name] = value

@@ -93,8 +93,35 @@ class OnlineAgreement(Result):
         cv_gain of the whole procedure: the indicator is chosen without the experiments that it predicts. The
         cv_gain of the best indicator is larger on average, because the indicator was chosen for it.
     n_experiments : int
-    confidence_level, half_width : float
+        Number of experiments with an offline and an online difference.
+    confidence_level : float
+        Level of all intervals.
+    half_width : float
+        Half-width of the interval for which `n_needed` is computed.
     notes : tuple of str
+        Experiments that were left out, and limits of the results.
+
+    See Also
+    --------
+    online_agreement : Compute the agreement from tables of differences.
+
+    Examples
+    --------
+    Two indicators of 60 experiments, of which the second has more noise:
+
+    >>> rng = np.random.default_rng(0)
+    >>> true = rng.normal(size=60)
+    >>> def measure(noise, **names):
+    ...     difference = true + rng.normal(scale=noise, size=60)
+    ...     return pd.DataFrame(
+    ...         {"experiment": range(60), "difference": difference, "std_error": noise, **names}
+    ...     )
+    >>> offline = pd.concat([measure(0.3, metric="recall@10"), measure(1.0, metric="ndcg@10")])
+    >>> agreement = online_agreement(offline, measure(0.3), rng=1)
+    >>> agreement.frame[["metric", "sign", "pearson", "naive_pearson", "cv_gain"]].round(2)
+          metric  sign  pearson  naive_pearson  cv_gain
+    0  recall@10  0.88     0.98           0.89     0.73
+    1    ndcg@10  0.73     1.00           0.64     0.25
     """
 
     frame: pd.DataFrame
@@ -123,7 +150,20 @@ class OnlineAgreement(Result):
         return " ".join(str(indicator[name]) for name in self._indicator_columns)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: one row per indicator, explanations, and the experiments left out."""
+        """Return the report: one row per indicator, explanations, and the experiments left out.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Number of decimal places; `cv_gain` always has three.
+        page : bool, default False
+            Not used: pages have the same content.
+
+        Returns
+        -------
+        Tables
+            The best indicator as verdict, the table with the largest `cv_gain` first, and the notes.
+        """
         bounds = []
         for name in SHOWN_INTERVALS:
             bounds.extend([f"{name}_low", f"{name}_high"])

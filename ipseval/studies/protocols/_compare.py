@@ -34,7 +34,23 @@ FACTORS = ("split", "k_core", "candidates", "estimator", "log")
 class Inversion:
     """Two models in opposite order under two settings.
 
-    `p_value` is adjusted (Holm) over all pairs of models of the comparison.
+    Parameters
+    ----------
+    better_in_a : str
+        Name of the model with the larger estimate under setting a.
+    better_in_b : str
+        Name of the model with the larger estimate under setting b.
+    p_value : float
+        In [0, 1], adjusted (Holm) over all pairs of models of the comparison.
+
+    See Also
+    --------
+    ProtocolComparison : Its field `inversions` lists them.
+
+    Examples
+    --------
+    >>> Inversion(better_in_a="ease", better_in_b="popularity", p_value=0.01).better_in_b
+    'popularity'
     """
 
     better_in_a: str
@@ -51,13 +67,36 @@ class ProtocolComparison:
     ----------
     factor : str
         Factor in which the settings differ.
-    a, b : Result
+    a, b : ProtocolResult
         Estimates under the two settings.
     agreement : OrderAgreement or None
         None: an estimate is undefined, and the note names it.
     inversions : tuple of Inversion
         Pairs of models in opposite order.
     note : str
+        Reason why there is no agreement, and notes of the estimates; empty if there are none.
+
+    See Also
+    --------
+    ProtocolStudy.comparisons : The comparisons of a study.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import baselines, simulation
+    >>> from ipseval.studies.protocols import grid, study
+    >>> log = simulation.World(n_users=200, n_items=60, mean_relevant=12, rng=0).observe(rng=1)
+    >>> protocols = grid(order=["random"], holdout=["ratio", "leave-one-out"], k_core=[2])
+    >>> models = {"popular": baselines.popularity, "kNN": baselines.item_knn, "EASE": baselines.ease}
+    >>> with TemporaryDirectory() as folder:
+    ...     result = study(
+    ...         models, {"simulated": log}, protocols, path=folder, metrics=["recall@10"], estimators=["aoa"]
+    ...     )
+    >>> comparison = result.comparisons("split")[0]
+    >>> comparison.level_a, comparison.level_b, comparison.metric
+    ('RO_RS', 'RO_LS', 'recall@10')
+    >>> round(comparison.agreement.src, 2), comparison.inversions[0].better_in_b
+    (0.5, 'EASE')
     """
 
     factor: str
@@ -83,7 +122,13 @@ class ProtocolComparison:
         return self.a.metric
 
     def other_levels(self) -> dict[str, str]:
-        """Return the levels of the other factors, which are the same in `a` and `b`."""
+        """Return the levels of the other factors, which are the same in `a` and `b`.
+
+        Returns
+        -------
+        dict
+            Factor -> level.
+        """
         levels: dict[str, str] = {}
         for name in FACTORS:
             if name != self.factor:
@@ -98,6 +143,11 @@ class ProtocolComparison:
         ----------
         significance_level : float
             Largest adjusted p-value, exclusive.
+
+        Returns
+        -------
+        list of Inversion
+            Inversions with a smaller adjusted p-value.
         """
         significant_inversions: list[Inversion] = []
         for inversion in self.inversions:
@@ -107,7 +157,13 @@ class ProtocolComparison:
         return significant_inversions
 
     def swap(self) -> ProtocolComparison:
-        """Return the same comparison with a and b exchanged: all measures are symmetric."""
+        """Return the same comparison with a and b exchanged: all measures are symmetric.
+
+        Returns
+        -------
+        ProtocolComparison
+            The comparison of `b` with `a`.
+        """
         inversions = tuple(_swap_inversion(inversion) for inversion in self.inversions)
         return replace(self, a=self.b, b=self.a, inversions=inversions)
 

@@ -90,6 +90,19 @@ class Protocol:
         the draw of settings of `Tuned` recommenders differs.
     seen : {"exclude", "include"}
         Whether training items are candidates and may be positives again; see `Split`.
+
+    See Also
+    --------
+    grid : Combine the options of protocols.
+    study : Compare the ranking of recommenders between protocols.
+
+    Examples
+    --------
+    >>> protocol = Protocol(order="temporal", holdout="leave-one-out", k_core=None)
+    >>> protocol.label
+    'TO_LS, no filter, full'
+    >>> protocol.needs_time, protocol.has_validation
+    (True, True)
     """
 
     order: Order = "random"
@@ -172,6 +185,11 @@ class Protocol:
         ----------
         repeat : int
             Number of the repeat, from 0.
+
+        Returns
+        -------
+        int
+            0 in temporal order, else the number of the repeat.
         """
         return 0 if self.needs_time else repeat
 
@@ -203,6 +221,11 @@ class Protocol:
             Filtered log.
         rng : int
             Seed of random splits.
+
+        Returns
+        -------
+        iterator of Split
+            One split per repeat; in temporal order, the same split each time.
         """
         method = SPLITS[self.order, self.holdout]
         options: dict[str, Any] = {"seen": self.seen, **self._split_sizes}
@@ -383,6 +406,11 @@ class Tuned:
         ----------
         number : int
             Position in `settings`.
+
+        Returns
+        -------
+        callable
+            Function train -> scorer.
         """
         return partial(self.fit, **self.settings[number])
 
@@ -393,6 +421,11 @@ class Tuned:
         ----------
         *seed : int or str
             Parts of the seed.
+
+        Returns
+        -------
+        (n_tried,) int array
+            Positions in `settings`; all of them if there is no smaller budget.
         """
         if not self.is_random:
             return np.arange(len(self.settings))

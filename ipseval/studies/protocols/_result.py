@@ -57,6 +57,8 @@ class ProtocolStudy(Printable):
         std_repeats between repeated splits (NaN: one split); n_positives summed over repeats; cold users and
         items of the splits; leakage, the share of test rows with later training rows, and median_future, the
         median share of training rows that are later (means over repeats; NaN without timestamps); note.
+    results : tuple of ProtocolResult
+        Estimates of all models, for each setting and metric.
     models : tuple of str
         Names, in the given order.
     notes : tuple of str
@@ -70,6 +72,35 @@ class ProtocolStudy(Printable):
         its validation metric with the standard error over users, the numbers of settings tried and of all
         settings, and chosen_share, how often the same setting is best when the validation users are drawn
         again.
+    _comparisons_by_factor : dict
+        Comparisons that were computed before.
+
+    See Also
+    --------
+    study : Run the study.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import baselines, simulation
+    >>> from ipseval.studies.protocols import grid, study
+    >>> log = simulation.World(n_users=200, n_items=60, mean_relevant=12, rng=0).observe(rng=1)
+    >>> protocols = grid(order=["random"], holdout=["ratio", "leave-one-out"], k_core=[2])
+    >>> models = {"popular": baselines.popularity, "kNN": baselines.item_knn, "EASE": baselines.ease}
+    >>> with TemporaryDirectory() as folder:
+    ...     result = study(
+    ...         models, {"simulated": log}, protocols, path=folder, metrics=["recall@10"], estimators=["aoa"]
+    ...     )
+    >>> result.levels("split")
+    ['RO_RS', 'RO_LS']
+    >>> result.frame[["split", "model", "metric", "estimate"]].round(2)
+       split    model     metric  estimate
+    0  RO_RS  popular  recall@10      0.85
+    1  RO_RS      kNN  recall@10      0.75
+    2  RO_RS     EASE  recall@10      0.70
+    3  RO_LS  popular  recall@10      0.74
+    4  RO_LS      kNN  recall@10      0.53
+    5  RO_LS     EASE  recall@10      0.55
     """
 
     frame: pd.DataFrame
@@ -115,6 +146,12 @@ class ProtocolStudy(Printable):
         Parameters
         ----------
         factor : {"split", "k_core", "candidates", "estimator", "log"}
+            Factor in which settings differ.
+
+        Returns
+        -------
+        list of str
+            Labels of the levels.
         """
         check_choice("factor", factor, FACTORS)
         return list(dict.fromkeys(get_level(result.setting, factor) for result in self.results))
@@ -169,8 +206,12 @@ class ProtocolStudy(Printable):
 
         Parameters
         ----------
-        factor, metric, reference
-            As in `comparisons`.
+        factor : {"split", "k_core", "candidates", "estimator", "log"}
+            Factor in which the settings differ.
+        metric : str, optional
+            Label of one metric. Default: all.
+        reference : str, optional
+            Compare with this level only. Default: every pair of levels.
 
         Returns
         -------
@@ -207,8 +248,12 @@ class ProtocolStudy(Printable):
 
         Parameters
         ----------
-        factor, metric, reference
-            As in `comparisons`; not "log".
+        factor : {"split", "k_core", "candidates", "estimator"}
+            Factor in which the settings differ.
+        metric : str, optional
+            Label of one metric. Default: all.
+        reference : str, optional
+            Compare with this level only. Default: every pair of levels.
 
         Returns
         -------
@@ -278,8 +323,12 @@ class ProtocolStudy(Printable):
 
         Parameters
         ----------
-        factor, measure, metric
-            As in `matrix`; not the measure "ipc".
+        factor : {"split", "k_core", "candidates", "estimator", "log"}, default "log"
+            Factor in which the settings differ.
+        measure : str, default "src"
+            "src", "tau_b" or "or@k"; not "ipc".
+        metric : str, optional
+            Label of one metric. Default: all.
 
         Returns
         -------
@@ -329,8 +378,12 @@ class ProtocolStudy(Printable):
 
         Parameters
         ----------
-        factor, measure, metric
-            As in `matrix`; not the measure "ipc".
+        factor : {"split", "k_core", "candidates", "estimator", "log"}
+            Factor in which the settings differ.
+        measure : str, default "src"
+            "src", "tau_b" or "or@k"; not "ipc".
+        metric : str, optional
+            Label of one metric. Default: all.
         ax : matplotlib axes, optional
             Axes to draw on.
 
@@ -357,7 +410,20 @@ class ProtocolStudy(Printable):
         return plot_agreement(matrix, value=measure, ends=ends, ax=ax)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: tables, differences beyond their uncertainty, and notes."""
+        """Return the report: tables, differences beyond their uncertainty, and notes.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Number of decimal places.
+        page : bool, default False
+            Not used: pages have the same content.
+
+        Returns
+        -------
+        Tables
+            The tables of the agreement for each factor, the differences and the notes.
+        """
         comparisons_by_factor = {}
         for factor in FACTORS:
             comparisons = self.comparisons(factor, reference=_choose_reference(self, factor))

@@ -178,6 +178,24 @@ def study(
     ----------
     Zhao, Chen, Wang, Gu and Wen, "Revisiting Alternative Experimental Settings for Evaluating Top-N Item
     Recommendation Algorithms", CIKM 2020, https://doi.org/10.48550/arXiv.2010.04484
+
+    Examples
+    --------
+    Two protocols for three recommenders; the ranks are stored in a folder, here a temporary one:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import baselines, simulation
+    >>> from ipseval.studies.protocols import grid
+    >>> log = simulation.World(n_users=200, n_items=60, mean_relevant=12, rng=0).observe(rng=1)
+    >>> protocols = grid(order=["random"], holdout=["ratio", "leave-one-out"], k_core=[2])
+    >>> models = {"popular": baselines.popularity, "kNN": baselines.item_knn, "EASE": baselines.ease}
+    >>> with TemporaryDirectory() as folder:
+    ...     result = study(
+    ...         models, {"simulated": log}, protocols, path=folder, metrics=["recall@10"], estimators=["aoa"]
+    ...     )
+    >>> result.compare_levels("split")[["split_a", "split_b", "metric", "src", "tau_b"]].round(2)
+      split_a split_b     metric  src  tau_b
+    0   RO_RS   RO_LS  recall@10  0.5   0.33
     """
     protocols = grid() if protocols is None else list(protocols)
     check_inputs(models, logs, protocols, rng)
@@ -363,6 +381,38 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
     See Also
     --------
     study : Run a study from Python.
+
+    Examples
+    --------
+    A log and two recommenders, with the splits of `grid` that need no timestamps:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from ipseval import simulation
+    >>> log = simulation.World(n_users=200, n_items=60, mean_relevant=12, rng=0).observe(rng=1)
+    >>> config = '''
+    ... [logs.simulated]
+    ... file = "log.csv"
+    ... [models.popularity]
+    ... function = "ipseval.ranking.baselines:popularity"
+    ... [models.knn]
+    ... function = "ipseval.ranking.baselines:item_knn"
+    ... [protocols]
+    ... order = ["random"]
+    ... k_core = [2]
+    ... [study]
+    ... metrics = ["recall@10"]
+    ... estimators = ["aoa"]
+    ... '''
+    >>> with TemporaryDirectory() as folder:
+    ...     log.to_frame().to_csv(f"{folder}/log.csv", index=False)
+    ...     _ = Path(f"{folder}/study.toml").write_text(config)
+    ...     result = run_config(f"{folder}/study.toml", progress=False)
+    >>> result.frame[["split", "model", "metric", "estimate"]].round(2)
+       split       model     metric  estimate
+    0  RO_RS  popularity  recall@10      0.85
+    1  RO_RS         knn  recall@10      0.75
+    2  RO_LS  popularity  recall@10      0.74
+    3  RO_LS         knn  recall@10      0.53
     """
     source = Path(path)
     with reading(source, "It must be a TOML file."):

@@ -27,18 +27,37 @@ class DataCard:
 
     Parameters
     ----------
-    name, title : str
+    name : str
+        Name in error messages and in `CARDS`.
+    title : str
+        Title in reports.
     url : str
         Page of the authors.
     how_to_get : str
         Instructions in one sentence, printed when a file is missing.
-    licence, citation : str
+    licence : str
+        Conditions of use, in short.
+    citation : str
+        Publication to cite.
     sizes : mapping
         Published sizes, e.g. {"users": 290}.
     sha256 : mapping of file name to checksum
         For files that do not change between releases.
     caveats : str
         What conclusions from the data set depend on; empty if nothing is special.
+
+    See Also
+    --------
+    CARDS : The cards of the data sets that have a loader.
+
+    Examples
+    --------
+    >>> from ipseval.validation.datasets import CARDS
+    >>> card = CARDS["coat"]
+    >>> card
+    DataCard(Coat Shopping)
+    >>> card.sizes["users"], card.licence
+    (290, 'made public by the authors for research; no licence text')
     """
 
     name: str
@@ -96,6 +115,20 @@ class StudyPositives:
         Pairs that are in the biased log (whatever the rating) and in the random-exposure log.
     threshold : float
         Ratings >= threshold are positive.
+
+    See Also
+    --------
+    RandomExposureStudy.positives : Turn the ratings of a study into positives and negatives.
+
+    Examples
+    --------
+    >>> from ipseval import simulation
+    >>> study = simulation.World(n_users=300, n_items=60, mean_relevant=12, rng=0).study(rng=2)
+    >>> positives = study.positives(threshold=5)
+    >>> positives
+    StudyPositives(431 biased and 588 random positives, from 5; 300 users, 60 items)
+    >>> int(positives.n_positive.sum()), int(positives.n_exposed.sum())
+    (588, 4800)
     """
 
     biased: Interactions
@@ -129,6 +162,7 @@ class RandomExposureStudy:
     Parameters
     ----------
     name : str
+        Name of the study in reports.
     biased : Interactions
         Ratings of items that users chose; value = rating.
     random : Interactions
@@ -143,6 +177,24 @@ class RandomExposureStudy:
         Further ratings of items that were shown at random, in neither log, to calibrate propensities on.
     counted_propensity : CountedPropensity or None
         Counts of observed pairs in `calibration`, where observation was measured.
+
+    See Also
+    --------
+    ipseval.validate : Measure the bias of estimators on a study.
+    ipseval.simulation.World.study : Draw a study from a simulation.
+
+    Examples
+    --------
+    Two users rated two items of their choice, and two that were shown at random:
+
+    >>> import numpy as np
+    >>> from ipseval import Interactions
+    >>> ids = {"user_ids": np.arange(2), "item_ids": np.arange(3)}
+    >>> biased = Interactions(np.array([0, 1]), np.array([0, 0]), **ids, value=np.array([5.0, 4.0]))
+    >>> random = Interactions(np.array([0, 1]), np.array([1, 2]), **ids, value=np.array([1.0, 4.0]))
+    >>> study = RandomExposureStudy("example", biased, random, threshold=4)
+    >>> study
+    RandomExposureStudy(example: 2 biased and 2 random ratings; 2 users, 3 items; positive from 4)
     """
 
     name: str

@@ -26,7 +26,7 @@ LIKE = 1
 
 @public_function
 def load_cm100k(path: str | Path, *, rng: RngLike = 0, verify: bool = True) -> RandomExposureStudy:
-    """Load CM100K as a study: 103,584 ratings of random tracks, with a flag of which tracks were known.
+    r"""Load CM100K as a study: 103,584 ratings of random tracks, with a flag of which tracks were known.
 
     1,054 users rated about 98 tracks each, which were drawn uniformly at random from 1,084, as 0 (dislike),
     1 (like) or 2 (like strongly), and said which of them they had known before. The rated tracks of each user
@@ -73,6 +73,19 @@ def load_cm100k(path: str | Path, *, rng: RngLike = 0, verify: bool = True) -> R
     References
     ----------
     Cañamares & Castells, Should I Follow the Crowd?, SIGIR 2018, doi 10.1145/3209978.3210014.
+
+    Examples
+    --------
+    The sizes of the three parts, for a file of the same format with one user and ten tracks:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> frame = pd.DataFrame({"user": 1, "item": range(10), "rating": [0, 1] * 5, "known": [0, 1] * 5})
+    >>> with TemporaryDirectory() as folder:
+    ...     frame.to_csv(Path(folder) / "ratings.tsv", sep="\t", index=False)
+    ...     study = load_cm100k(folder, verify=False)
+    >>> len(study.biased), len(study.calibration), len(study.random)
+    (3, 2, 2)
     """
     frame = _read_ratings(path)
     users, user = np.unique(frame["user"], return_inverse=True)

@@ -18,7 +18,7 @@ CSV_COLUMNS = {"userId": "user", "movieId": "item", "rating": "rating", "timesta
 
 @public_function
 def load_movielens(path: str | Path) -> Interactions:
-    """Load MovieLens ratings: value = rating (0.5–5), timestamp in seconds since 1970.
+    r"""Load MovieLens ratings: value = rating (0.5–5), timestamp in seconds since 1970.
 
     Parameters
     ----------
@@ -37,9 +37,28 @@ def load_movielens(path: str | Path) -> Interactions:
         When no rating file is there, a row does not have the four fields, a rating is outside 0.5–5, or a
         pair repeats.
 
+    See Also
+    --------
+    ipseval.read : Read a log of any other format.
+    ipseval.split_random : Split the log.
+
     References
     ----------
     Harper & Konstan, The MovieLens Datasets, ACM TiiS 2015, doi 10.1145/2827872.
+
+    Examples
+    --------
+    A file with two ratings:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "u.data").write_text("1\t31\t2\t881250949\n1\t10\t5\t881250950\n")
+    ...     log = load_movielens(folder)
+    >>> log.to_frame()
+       user  item  value  timestamp
+    0     1    31    2.0  881250949
+    1     1    10    5.0  881250950
     """
     frame = _read_ratings(path)
     rating = frame["rating"]

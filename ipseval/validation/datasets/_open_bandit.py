@@ -39,6 +39,24 @@ class BanditStudy:
         Impressions under the two policies.
     card : DataCard
         Source, licence and citation.
+
+    See Also
+    --------
+    load_open_bandit : Load a campaign.
+    ipseval.policies.evaluate_policies : Estimate click rates of policies from a log.
+
+    Examples
+    --------
+    A study with one impression under each policy, over two items:
+
+    >>> from ipseval.validation.datasets import CARDS
+    >>> impression = {"user": [0], "item": [1], "user_ids": [0], "item_ids": [0, 1], "clicked": [True]}
+    >>> impression = {name: np.array(values) for name, values in impression.items()}
+    >>> random = ImpressionLog(**impression, propensity=np.array([0.5]))
+    >>> bts = ImpressionLog(**impression, propensity=np.array([0.9]))
+    >>> study = BanditStudy("men", random, bts, CARDS["open-bandit"])
+    >>> study.random
+    ImpressionLog(1 impression, 1 click, 1 user, 2 items)
     """
 
     campaign: str
@@ -73,9 +91,30 @@ def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
         is unknown, a click is neither 0 nor 1, a propensity is outside (0, 1], or the random log's
         propensities are not 1/n_items.
 
+    See Also
+    --------
+    ipseval.policies.evaluate_policies : Estimate click rates of policies from a log.
+
     References
     ----------
     Saito et al., Open Bandit Dataset and Pipeline, NeurIPS 2021, arXiv 2008.07146.
+
+    Examples
+    --------
+    Small files of the same format, with two impressions under each policy:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> items = pd.DataFrame({"item_id": range(34)})
+    >>> rows = pd.DataFrame({"item_id": [3, 5], "position": [1, 2], "click": [0, 1], "timestamp": "2019-11-24"})
+    >>> with TemporaryDirectory() as folder:
+    ...     for policy in ("random", "bts"):
+    ...         target = Path(folder) / policy / "men"
+    ...         target.mkdir(parents=True)
+    ...         items.to_csv(target / "item_context.csv", index=False)
+    ...         rows.assign(propensity_score=1 / 34).to_csv(target / "men.csv", index=False)
+    ...     study = load_open_bandit(folder, campaign="men")
+    >>> study.campaign, len(study.random), study.random.n_items, int(study.bts.clicked.sum())
+    ('men', 2, 34, 1)
     """
     check_choice("campaign", campaign, CAMPAIGNS)
     random = _read_policy(Path(path), "random", campaign)

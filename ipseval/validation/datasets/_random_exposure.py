@@ -28,7 +28,7 @@ KUAIREC_COLUMNS = {"user_id": "int64", "video_id": "int64", "watch_ratio": "floa
 
 @public_function
 def load_coat(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
-    """Load Coat as a study: 6,960 chosen and 4,640 randomly shown ratings, 1–5, positive from 4.
+    r"""Load Coat as a study: 6,960 chosen and 4,640 randomly shown ratings, 1–5, positive from 4.
 
     Each of 290 users rated 24 coats of their choice and 16 that were shown at random, out of 300; 366 pairs
     are in both logs. The study includes the published propensities (of a naive Bayes model on user and item
@@ -45,6 +45,7 @@ def load_coat(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
     Returns
     -------
     RandomExposureStudy
+        The chosen ratings, the random ratings and, if their file exists, the published propensities.
 
     Raises
     ------
@@ -52,9 +53,26 @@ def load_coat(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
         When a file is missing, ragged, not numeric, not of the published size or content, or has ratings
         outside 0–5.
 
+    See Also
+    --------
+    ipseval.validate : Measure the bias of estimators on the study.
+
     References
     ----------
     Schnabel et al., Recommendations as Treatments, ICML 2016, arXiv 1602.05352.
+
+    Examples
+    --------
+    Small files of the same format; drop `verify=False` for the published files:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "train.ascii").write_text("5 0 4\n0 2 4\n")
+    ...     _ = (Path(folder) / "test.ascii").write_text("0 1 0\n4 0 0\n")
+    ...     study = load_coat(folder, verify=False)
+    >>> study
+    RandomExposureStudy(coat: 4 biased and 2 random ratings; 2 users, 3 items; positive from 4)
     """
     texts = {}
     matrices = {}
@@ -135,7 +153,7 @@ def _read_published_propensity(path: str | Path, shape: tuple[int, ...], verify:
 
 @public_function
 def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
-    """Load Yahoo! R3 as a study: 311,704 chosen and 54,000 random ratings, 1–5, positive from 4.
+    r"""Load Yahoo! R3 as a study: 311,704 chosen and 54,000 random ratings, 1–5, positive from 4.
 
     15,400 users rated songs of their choice among 1,000; the first 5,400 of them also rated 10 songs drawn at
     random. Ids run from 1, as in the files.
@@ -151,6 +169,7 @@ def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStu
     Returns
     -------
     RandomExposureStudy
+        The ratings of chosen songs and of songs drawn at random.
 
     Raises
     ------
@@ -158,10 +177,27 @@ def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStu
         When a file is missing, a row is not three whole numbers, an id is below 1 or above the published
         number, a rating is outside 1–5, a pair repeats, or sizes differ from the published ones.
 
+    See Also
+    --------
+    ipseval.validate : Measure the bias of estimators on the study.
+
     References
     ----------
     Marlin & Zemel, Collaborative Prediction and Ranking with Non-Random Missing Data, RecSys 2009, doi
     10.1145/1639714.1639717.
+
+    Examples
+    --------
+    Small files of the same format; drop `verify=False` for the published files:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "ydata-ymusic-rating-study-v1_0-train.txt").write_text("1\t1\t5\n2\t1\t2\n")
+    ...     _ = (Path(folder) / "ydata-ymusic-rating-study-v1_0-test.txt").write_text("1\t2\t1\n2\t3\t4\n")
+    ...     study = load_yahoo_r3(folder, verify=False)
+    >>> study
+    RandomExposureStudy(yahoo-r3: 2 biased and 2 random ratings; 2 users, 3 items; positive from 4)
     """
     train = _read_yahoo(path, TRAIN)
     test = _read_yahoo(path, TEST)
@@ -194,7 +230,7 @@ def _read_yahoo(path: str | Path, name: str) -> pd.DataFrame:
 
 @public_function
 def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
-    """Load KuaiRand as a study: 501,398 clicks of the feed and 589,636 random exposures, clicked or not.
+    r"""Load KuaiRand as a study: 501,398 clicks of the feed and 589,636 random exposures, clicked or not.
 
     value = 1 for a click and 0 for none; positive from 1. Videos that were drawn uniformly at random were
     shown in the feed of 16,087 of 19,685 users: 127,147 of them were clicked.
@@ -216,15 +252,35 @@ def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStu
     Returns
     -------
     RandomExposureStudy
+        The clicks of the feed, and the random exposures with and without a click.
 
     Raises
     ------
     InputError
         When a file is missing or malformed, a pair repeats, or sizes differ from the published ones.
 
+    See Also
+    --------
+    ipseval.validate : Measure the bias of estimators on the study.
+
     References
     ----------
     Gao et al., KuaiRand, CIKM 2022, doi 10.1145/3511808.3557624.
+
+    Examples
+    --------
+    Small files of the same format; drop `verify=False` for the published files:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "train.txt").write_text("0 0 1\n1 0\n")
+    ...     _ = (Path(folder) / "valid.txt").write_text("1 2\n")
+    ...     _ = (Path(folder) / "test_ood.txt").write_text("0 2\n1 1\n")
+    ...     _ = (Path(folder) / "test_neg.txt").write_text("0 3\n1 3\n")
+    ...     study = load_kuairand(folder, verify=False)
+    >>> study
+    RandomExposureStudy(kuairand: 4 biased and 4 random ratings; 2 users, 4 items; positive from 1)
     """
     train_users, train_items = _read_clicks(path, "train.txt")
     valid_users, valid_items = _read_clicks(path, "valid.txt")
@@ -280,6 +336,7 @@ def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStud
     Returns
     -------
     RandomExposureStudy
+        The big matrix as biased log, and the small matrix as random-exposure log.
 
     Raises
     ------
@@ -287,9 +344,28 @@ def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStud
         When a file or column is missing, an entry is not a number, a watch ratio is negative, or sizes
         differ.
 
+    See Also
+    --------
+    ipseval.validate : Measure the bias of estimators on the study.
+
     References
     ----------
     Gao et al., KuaiRec, CIKM 2022, doi 10.1145/3511808.3557220.
+
+    Examples
+    --------
+    Small files of the same format; drop `verify=False` for the published files:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> big = pd.DataFrame({"user_id": [7, 9], "video_id": [1, 1], "watch_ratio": [2.5, 0.4]})
+    >>> small = pd.DataFrame({"user_id": [7, 9], "video_id": [2, 2], "watch_ratio": [0.1, 3.0]})
+    >>> with TemporaryDirectory() as folder:
+    ...     big.to_csv(Path(folder) / "big_matrix.csv", index=False)
+    ...     small.to_csv(Path(folder) / "small_matrix.csv", index=False)
+    ...     study = load_kuairec(folder, verify=False)
+    >>> study
+    RandomExposureStudy(kuairec: 2 biased and 2 random ratings; 2 users, 2 items; positive from 2)
     """
     big = _read_kuairec(path, "big_matrix.csv", verify)
     small = _read_kuairec(path, "small_matrix.csv", verify)

@@ -335,6 +335,11 @@ class World:
         ----------
         log : Interactions
             Pairs of this population.
+
+        Returns
+        -------
+        Interactions
+            The same pairs in the same order; relevant pairs have the rating 4 or 5.
         """
         return replace(log, value=self.rating_at(log.user, log.item))
 
