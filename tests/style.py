@@ -13,6 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 PREPOSITIONS = frozenset(
@@ -44,6 +45,7 @@ MOST_POSITIONAL = 5
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
 def is_unclear(name: str) -> bool:
     """Return whether a name says what was done to a value, or where it stands, in place of what it is."""
     stem = name.strip("_")
