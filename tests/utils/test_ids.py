@@ -86,6 +86,7 @@ class NoArray:
             "users mixes ids of types int, str; convert them to one type. Its first row looks like a header.",
         ),
         ([[1], [2]], "users holds values of type list, which cannot be ids."),
+        ([{}, 1], "users mixes ids of types dict, int; convert them to one type."),
         ([3, 1, 3, 3], "users repeats 2 ids; each id may occur once."),
         (np.ma.array([1]), "users is a masked array; give what is masked a score: array.filled(-np.inf)."),
     ],
