@@ -153,6 +153,7 @@ def test_a_label_has_its_place_among_the_ids_or_none():
     assert ids.find_positions(array([5.0, 6.0]), numbers, "x", strict=False).tolist() == [1, -1]
     positions = ids.find_positions(numbers, words, "x", strict=False)
     assert (positions.tolist(), positions.dtype) == ([-1, -1], np.int64)
+    assert ids.find_positions(words, array([DAY]), "x", strict=False).tolist() == [-1, -1]
     assert "x has ids of different types" in refused(lambda: ids.find_positions(numbers, words, "x"))
 
 
