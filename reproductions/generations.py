@@ -17,7 +17,7 @@ import numpy as np
 
 import ipseval
 from ipseval.evaluation.generations import compute_interval, estimate_mean
-from reproductions.tables import markdown, write_tables
+from reproductions.tables import ROOT, markdown, write_tables
 
 HIT_RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
 N_USERS = (50, 200, 2000)
@@ -39,11 +39,14 @@ class Coverage:
         Coverage of the interval that takes all lists as independent.
     flagged : float
         Share of the repeats with a flag.
+    missed_unflagged : float
+        Share of the repeats without a flag in which the interval with users as units does not contain it.
     """
 
     by_user: float
     by_list: float
     flagged: float
+    missed_unflagged: float
 
 
 def draw_hits(
@@ -65,14 +68,13 @@ def simulate(
     hit_rate: float, concentration: float, n_users: int, n_runs: int, *, n_repeats: int, rng: np.random.Generator
 ) -> Coverage:
     """Return the coverage of both intervals in repeated samples of users and generations."""
-    results = np.zeros((n_repeats, 3))
+    results = np.zeros((n_repeats, 4))
     for repeat in range(n_repeats):
         hits = draw_hits(hit_rate, concentration, n_users, n_runs, rng)
         by_user, is_flagged = contains(hits, hit_rate)
         by_list, _ = contains(hits.reshape(1, -1), hit_rate)
-        results[repeat] = by_user, by_list, is_flagged
-    by_user_share, by_list_share, flagged_share = results.mean(axis=0).tolist()
-    return Coverage(by_user_share, by_list_share, flagged_share)
+        results[repeat] = by_user, by_list, is_flagged, not (by_user or is_flagged)
+    return Coverage(*results.mean(axis=0).tolist())
 
 
 def format_range(values: list[float]) -> str:
@@ -98,12 +100,14 @@ def main() -> None:
             row = [f"{hit_rate:g}", f"{n_users:,}"]
             row += [format_range([cell.by_user for cell in cells]), format_range([cell.by_list for cell in cells])]
             row.append(format_range([cell.flagged for cell in cells]))
+            row.append(format_range([cell.missed_unflagged for cell in cells]))
             rows.append(row)
             print(" | ".join(row), flush=True)
-    header = ("hit rate", "users", "coverage, users as units", "coverage, lists as units", "with a flag")
+    header = (
+        *("hit rate", "users", "coverage, users as units", "coverage, lists as units"),
+        *("with a flag", "missed without a flag"),
+    )
     if options.write:
-        from reproductions.tables import ROOT
-
         write_tables({"generations": markdown(header, rows)}, ROOT / "docs" / "generated-lists.md")
 
 
