@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from ipseval.evaluation._ratings import evaluate_ratings
     from ipseval.evaluation.generations import GenerationsEvaluation, evaluate_generations
     from ipseval.evaluation.sequential import evaluate_sequential
+    from ipseval.evaluation.statement import Statement, write_statement
 
 __all__ = [
     "FRAME_COLUMNS",
     "Evaluation",
     "GenerationsEvaluation",
+    "Statement",
     "evaluate",
     "evaluate_generations",
     "evaluate_ranks",
@@ -28,6 +30,7 @@ __all__ = [
     "lenskit_metric",
     "recbole_metric",
     "rectools_metric",
+    "write_statement",
 ]
 # Names that evaluate() does not need are loaded at first use.
 __getattr__, _, _ = lazy_loader.attach(
@@ -38,5 +41,6 @@ __getattr__, _, _ = lazy_loader.attach(
         "_ratings": ["evaluate_ratings"],
         "generations": ["GenerationsEvaluation", "evaluate_generations"],
         "sequential": ["evaluate_sequential"],
+        "statement": ["Statement", "write_statement"],
     },
 )
