@@ -19,7 +19,7 @@ import ipseval
 from ipseval.evaluation.generations import compute_interval, estimate_mean
 from reproductions.tables import ROOT, markdown, write_tables
 
-HIT_RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
+HIT_RATES = (0.02, 0.05, 0.2, 0.5)
 N_USERS = (50, 200, 2000)
 N_GENERATIONS = (2, 5, 20)
 CONCENTRATIONS = (0.5, 5.0)
@@ -65,7 +65,13 @@ def contains(values: np.ndarray, hit_rate: float) -> tuple[bool, bool]:
 
 
 def simulate(
-    hit_rate: float, concentration: float, n_users: int, n_runs: int, *, n_repeats: int, rng: np.random.Generator
+    hit_rate: float,
+    concentration: float,
+    n_users: int,
+    n_runs: int,
+    *,
+    n_repeats: int,
+    rng: np.random.Generator,
 ) -> Coverage:
     """Return the coverage of both intervals in repeated samples of users and generations."""
     results = np.zeros((n_repeats, 4))
@@ -83,7 +89,9 @@ def format_range(values: list[float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=2000, help="samples for each setting; default: 2000")
     parser.add_argument("--write", action="store_true", help="fill the table of docs/generated-lists.md")
     options = parser.parse_args()
@@ -98,7 +106,10 @@ def main() -> None:
                         simulate(hit_rate, concentration, n_users, n_runs, n_repeats=options.repeats, rng=rng)
                     )
             row = [f"{hit_rate:g}", f"{n_users:,}"]
-            row += [format_range([cell.by_user for cell in cells]), format_range([cell.by_list for cell in cells])]
+            row += [
+                format_range([cell.by_user for cell in cells]),
+                format_range([cell.by_list for cell in cells]),
+            ]
             row.append(format_range([cell.flagged for cell in cells]))
             row.append(format_range([cell.missed_unflagged for cell in cells]))
             rows.append(row)

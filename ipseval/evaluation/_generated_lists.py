@@ -148,7 +148,9 @@ def _group_by_user(name: str, generations: GeneratedLists) -> dict[Hashable, lis
     return lists_by_user
 
 
-def _transpose_runs(name: str, runs: Sequence[Mapping[Any, Sequence[Any]]]) -> dict[Hashable, list[list[Any]]]:
+def _transpose_runs(
+    name: str, runs: Sequence[Mapping[Any, Sequence[Any]]]
+) -> dict[Hashable, list[list[Any]]]:
     """Return user id -> its generated lists, from one mapping for each run."""
     if not _is_list(runs) or not len(runs) or not all(isinstance(run, Mapping) for run in runs):
         raise InputError(

@@ -20,7 +20,8 @@ from ipseval.utils.notes import RESULT
 MAX_PAIRS = 3  # of recommenders whose p-values a statement lists
 SOURCES = {
     "TORS": "Jannach and Chen, editorial and submission policy on offline evaluation, ACM TORS",
-    "Beel": "Beel, in Report from Dagstuhl Seminar 24211, 2024",
+    "Schnabel": "Schnabel, Where do we go from here? Guidelines for offline recommender evaluation, arXiv",
+    "Wegmeth": "Wegmeth et al., PERSPECTIVES at RecSys 2023, CEUR 3476",
     "Konstan": "Konstan and Adomavicius, RepSys 2013, doi:10.1145/2532508.2532513",
     "Said": "Said and Bellogín, RecSys 2014, doi:10.1145/2645710.2645746",
     "Dacrema": "Ferrari Dacrema et al., ACM TOIS 39(2), 2021, doi:10.1145/3434185",
@@ -294,7 +295,9 @@ def _state_power(facts: Facts) -> str:
 
 def _state_versions(facts: Facts) -> str:
     record = facts.evaluation._record
-    return ", ".join(f"{name} {record[name]}" for name in ("ipseval", "python", "numpy", "pandas") if record.get(name))
+    return ", ".join(
+        f"{name} {record[name]}" for name in ("ipseval", "python", "numpy", "pandas") if record.get(name)
+    )
 
 
 def collect_differences(evaluation: Evaluation) -> pd.DataFrame:
@@ -324,11 +327,11 @@ CRITERIA: tuple[Criterion, ...] = (
         "source in [data] of the notes",
     ),
     Criterion(
-        "data-access", DATA, "place and licence of the data", ("TORS", "Beel"), _state_fact("data", "access"),
+        "data-access", DATA, "place and licence of the data", ("TORS",), _state_fact("data", "access"),
         "access in [data] of the notes",
     ),
     Criterion(
-        "preprocessing", DATA, "filters, thresholds and their effect", ("TORS", "Dacrema"), _state_preprocessing,
+        "preprocessing", DATA, "filters, thresholds and their effect", ("TORS", "Schnabel"), _state_preprocessing,
         "preprocessing in [data] of the notes",
     ),
     Criterion("size", DATA, "numbers of users, items and interactions", ("Zangerle",), _state_size, WITH_SPLIT),
@@ -346,7 +349,7 @@ CRITERIA: tuple[Criterion, ...] = (
         _state_fact("split", "validation"), "validation in [split] of the notes",
     ),
     Criterion(
-        "split-seed", SPLIT, "seed of the split", ("TORS", "Beel"), _state_seed, "seed in [split] of the notes"
+        "split-seed", SPLIT, "seed of the split", ("TORS", "Wegmeth"), _state_seed, "seed in [split] of the notes"
     ),
     Criterion("cold", SPLIT, "users and items without training data", ("Said",), _state_cold, WITH_SPLIT),
     Criterion("candidates", RANKING, "items that compete", ("Krichene", "Canamares"), _state_candidates, WITH_SPLIT),
@@ -367,7 +370,7 @@ CRITERIA: tuple[Criterion, ...] = (
         _state_by_recommender("implementation"), _by_recommender("implementation"), "implementation",
     ),
     Criterion(
-        "tuning", RECOMMENDERS, "how each recommender was tuned", ("TORS", "Dacrema"),
+        "tuning", RECOMMENDERS, "how each recommender was tuned", ("TORS", "Dacrema", "Schnabel"),
         _state_by_recommender("tuning"), _by_recommender("tuning"), "tuning",
     ),
     Criterion(
@@ -375,16 +378,16 @@ CRITERIA: tuple[Criterion, ...] = (
         _state_by_recommender("hyperparameters"), _by_recommender("hyperparameters"), "hyperparameters",
     ),
     Criterion(
-        "training-seeds", RECOMMENDERS, "randomness of training", ("Beel",),
+        "training-seeds", RECOMMENDERS, "randomness of training", ("TORS",),
         _state_by_recommender("seeds"), _by_recommender("seeds"), "seeds",
     ),
-    Criterion("intervals", INFERENCE, "uncertainty of the values", ("Ihemelandu",), _state_intervals, WITH_SPLIT),
+    Criterion("intervals", INFERENCE, "uncertainty of the values", ("Schnabel", "Ihemelandu"), _state_intervals, WITH_SPLIT),
     Criterion(
         "significance", INFERENCE, "tests of differences with their correction", ("Ihemelandu",),
         _state_significance, "evaluate at least two recommenders",
     ),
     Criterion(
-        "power", INFERENCE, "differences that the tests can find", ("Ihemelandu", "Beel"), _state_power,
+        "power", INFERENCE, "differences that the tests can find", ("Ihemelandu", "Schnabel"), _state_power,
         "evaluate at least two recommenders",
     ),
     Criterion("versions", REPRODUCTION, "versions of the evaluation software", ("TORS",), _state_versions, WITH_SPLIT),

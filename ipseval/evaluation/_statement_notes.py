@@ -63,7 +63,9 @@ class StatementNotes:
                     raise UnknownNameError("recommender", model, models)
                 _check_table(f"recommenders.{model}", model_entries)
                 assert isinstance(model_entries, Mapping)
-                recommenders[model] = _read_entries(f"recommenders.{model}", model_entries, KEYS[RECOMMENDERS])
+                recommenders[model] = _read_entries(
+                    f"recommenders.{model}", model_entries, KEYS[RECOMMENDERS]
+                )
         return cls(facts, recommenders)
 
     def get_fact(self, table: str, key: str) -> str:

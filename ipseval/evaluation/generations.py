@@ -192,7 +192,12 @@ class GenerationsEvaluation(Result):
             }
         )
         rates = self.rates.rename(
-            columns={"model": "recommender", "estimate": "share", "ci_low": "share_low", "ci_high": "share_high"}
+            columns={
+                "model": "recommender",
+                "estimate": "share",
+                "ci_low": "share_low",
+                "ci_high": "share_high",
+            }
         )
         notes = []
         for frame in (values, rates):
@@ -207,7 +212,9 @@ class GenerationsEvaluation(Result):
         shown_rates = rates.drop(columns=["std_error", "flag"])
         level = f"{self.confidence_level:.4g}"
         return Tables(
-            summary=(f"Repeated generations: means over users and generations, with {level} intervals over users",),
+            summary=(
+                f"Repeated generations: means over users and generations, with {level} intervals over users",
+            ),
             parts=(
                 Table.of(shown_values, "metrics", formats=places, n_keys=2),
                 Table.of(shown_rates, "entries of the lists", formats=places, n_keys=2),
@@ -465,7 +472,9 @@ def _estimate_rates(
         is_shown = is_member(split.test.pair_key, shown.keys)
         n_shown = np.bincount(split.test.user, is_shown, split.n_users)[entries.users].astype(np.int64)
         n_targets = split.test.activity[entries.users]
-        estimates[name, TARGET_SHOWN, SHARE] = _estimate_share(TARGET_SHOWN, entries.users, n_shown, n_targets)
+        estimates[name, TARGET_SHOWN, SHARE] = _estimate_share(
+            TARGET_SHOWN, entries.users, n_shown, n_targets
+        )
     return estimates
 
 
@@ -506,7 +515,9 @@ def compute_interval(estimate: Estimate, *, is_unit: bool, confidence_level: flo
     if value >= 1:
         return Interval(error, limit, 1.0, notes)
     scaled_width = half_width / (value * (1 - value))
-    return Interval(error, float(expit(logit(value) - scaled_width)), float(expit(logit(value) + scaled_width)), notes)
+    return Interval(
+        error, float(expit(logit(value) - scaled_width)), float(expit(logit(value) + scaled_width)), notes
+    )
 
 
 def _flag_few_users(estimate: Estimate) -> tuple[Note, ...]:

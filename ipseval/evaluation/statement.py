@@ -86,7 +86,14 @@ class Statement(Reported):
         for entry in self.entries:
             criterion = entry.criterion
             sources = "; ".join(SOURCES[source] for source in criterion.sources)
-            row = (criterion.code, criterion.section, criterion.question, entry.text, entry.is_stated, sources)
+            row = (
+                criterion.code,
+                criterion.section,
+                criterion.question,
+                entry.text,
+                entry.is_stated,
+                sources,
+            )
             rows.append(row)
         return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -122,9 +129,7 @@ class Statement(Reported):
         n_stated = sum(entry.is_stated for entry in self.entries)
         return Tables(
             title="Statement on the offline evaluation",
-            summary=(
-                f"{', '.join(self.models)}. {n_stated} of {len(self.entries)} criteria are answered.",
-            ),
+            summary=(f"{', '.join(self.models)}. {n_stated} of {len(self.entries)} criteria are answered.",),
             parts=tuple(parts),
         )
 
@@ -133,7 +138,9 @@ class Statement(Reported):
         lines = []
         for entry in self.entries:
             if not entry.is_stated:
-                lines.append(f"{_capitalize(entry.criterion.question)}. To state it: {entry.criterion.remedy}.")
+                lines.append(
+                    f"{_capitalize(entry.criterion.question)}. To state it: {entry.criterion.remedy}."
+                )
         if not lines:
             lines.append("None.")
         return tuple(lines)

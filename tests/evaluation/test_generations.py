@@ -39,7 +39,9 @@ def make_lists(seed: int, *, n_runs: int | None = None) -> dict[str, list[list[s
     lists = {}
     for user in USERS:
         count = n_runs or int(rng.integers(1, 5))
-        lists[user] = [rng.choice([*ITEMS, "no such item"], rng.integers(0, 8)).tolist() for _ in range(count)]
+        lists[user] = [
+            rng.choice([*ITEMS, "no such item"], rng.integers(0, 8)).tolist() for _ in range(count)
+        ]
     return lists
 
 
@@ -160,7 +162,9 @@ def test_items_that_the_prompt_did_not_show_and_targets_that_it_did_are_counted(
         wanted = sorted(item for owner, item in targets if owner == user)
         rest = [item for item in ITEMS if (user, item) not in targets | seen][:4]
         shown[user] = [*wanted[:1], *rest, "no such item"]
-    lists = {user: [[*shown[user][:3], sorted(item for owner, item in seen if owner == user)[0]]] for user in USERS}
+    lists = {
+        user: [[*shown[user][:3], sorted(item for owner, item in seen if owner == user)[0]]] for user in USERS
+    }
     result = evaluate_generations({"llm": lists}, split, metrics=["recall@3"], shown=shown)
     rates = result.rates.set_index("rate")
     assert rates.loc["not shown", ["count", "of"]].tolist() == [15, 60]  # the seen item is not shown, either
@@ -198,7 +202,9 @@ def test_the_parts_are_unbiased_for_a_beta_binomial_model():
 @pytest.mark.parametrize("n_users", [50, 400])
 @pytest.mark.parametrize("n_runs", [2, 10])
 def test_intervals_cover_the_mean_over_users_and_generations(n_users, n_runs):
-    coverage = simulate(0.3, 1.0, n_users, n_runs, n_repeats=1500, rng=np.random.default_rng(n_users + n_runs))
+    coverage = simulate(
+        0.3, 1.0, n_users, n_runs, n_repeats=1500, rng=np.random.default_rng(n_users + n_runs)
+    )
     assert 0.93 <= coverage.by_user <= 0.97
     assert coverage.by_list < coverage.by_user - 0.03
     assert coverage.flagged < 0.05
