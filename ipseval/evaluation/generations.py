@@ -33,7 +33,7 @@ from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Notes, Table
 from ipseval.utils.checks import check_choice, check_fraction, check_models, check_type
 from ipseval.utils.ids import is_member
-from ipseval.utils.notes import Note, join_notes
+from ipseval.utils.notes import Note
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, IntArray
 
@@ -186,9 +186,15 @@ class GenerationsEvaluation(Result):
         places = f".{digits + 1}f"
         values = self.frame.rename(
             columns={
-                **{"model": "recommender", "estimate": "mean", "ci_low": "mean_low", "ci_high": "mean_high"},
-                **{"variance_between": "variance between users", "variance_within": "variance within users"},
-                **{"generation_error": "error of generations", "n_users": "users", "n_lists": "lists"},
+                "model": "recommender",
+                "estimate": "mean",
+                "ci_low": "mean_low",
+                "ci_high": "mean_high",
+                "variance_between": "variance between users",
+                "variance_within": "variance within users",
+                "generation_error": "error of generations",
+                "n_users": "users",
+                "n_lists": "lists",
             }
         )
         rates = self.rates.rename(

@@ -14,7 +14,7 @@ from scipy import stats
 
 import ipseval
 from ipseval.cli import main
-from ipseval.errors import InputError, UnknownNameError
+from ipseval.errors import DataWarning, InputError, UnknownNameError
 from ipseval.evaluation import write_statement
 from tests.conftest import ROOT
 from tests.inside.evaluation import CRITERIA, SOURCES
@@ -193,7 +193,7 @@ def test_candidates_ties_and_missing_lists_are_those_of_the_request(evaluation, 
     user = int(split.test.user[0])
     free = np.setdiff1d(np.arange(30), split.train.item[split.train.user == user])
     lists = {user: free[:3].tolist()}
-    with pytest.warns(UserWarning):
+    with pytest.warns(DataWarning):
         other = ipseval.evaluate(
             {"few": lists}, split, metrics=["recall@5"], ties="min", missing_lists="drop"
         )
@@ -202,7 +202,7 @@ def test_candidates_ties_and_missing_lists_are_those_of_the_request(evaluation, 
     assert answers["missing-lists"].startswith(
         "users without a list of some recommender are left out of all (few: "
     )
-    with pytest.warns(UserWarning):
+    with pytest.warns(DataWarning):
         sampled = ipseval.evaluate(
             {"a": np.zeros((41, 30))},
             split,
