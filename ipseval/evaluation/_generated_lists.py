@@ -15,10 +15,10 @@ from ipseval.utils.ids import as_ids, find_positions, is_member, mark_repeats
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 # {user: [list, …]}, or one {user: list} for each run of the program that generates them.
-GeneratedLists: TypeAlias = Mapping[Any, Sequence[Sequence[Any]]] | Sequence[Mapping[Any, Sequence[Any]]]
+GeneratedLists: TypeAlias = Mapping[Any, Sequence[Sequence[object]]] | Sequence[Mapping[Any, Sequence[object]]]
 
 # Reasons why an entry is no recommendation, in the order in which they are looked for.
-REASONS = ("unknown", "not shown", "seen", "repeated")
+REASONS = ("unknown", "not in prompt", "seen", "repeated")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class GeneratedEntries:
 
 
 @dataclass(frozen=True, eq=False)
-class ShownItems:
+class PromptItems:
     """The items that the prompt of each user showed as candidates.
 
     Attributes
@@ -67,35 +67,35 @@ class ShownItems:
     keys : (n,) int array
         User code times the number of items, plus item code, ascending.
     n_by_user : (n_users,) int array
-        Number of items shown to each user of the split.
+        Number of these items for each user of the split.
     """
 
     keys: IntArray
     n_by_user: IntArray
 
     @classmethod
-    def from_mapping(cls, shown: Mapping[Any, Sequence[Any]], split: Split) -> ShownItems:
-        """Return the shown items in the id space of a split; items that are not in the split are left out."""
-        users = list(shown)
-        rows = [list(shown[user]) for user in users]
+    def from_mapping(cls, prompt_items: Mapping[Any, Sequence[object]], split: Split) -> PromptItems:
+        """Return the items of prompts in the id space of a split; items that are not in the split are left out."""
+        users = list(prompt_items)
+        rows = [list(prompt_items[user]) for user in users]
         lengths = [len(row) for row in rows]
-        user = np.repeat(_encode_users(users, split, "shown"), lengths)
-        item = _encode_items(_join_lists(rows), split)
+        user = np.repeat(_find_user_codes(users, split, "prompt_items"), lengths)
+        item = _find_item_codes(_join_lists(rows), split)
         is_known = item >= 0
         keys = np.unique(user[is_known] * np.int64(split.n_items) + item[is_known])
         return cls(keys, np.bincount(keys // split.n_items, minlength=split.n_users))
 
 
 def encode_generations(
-    name: str, generations: GeneratedLists, split: Split, shown: ShownItems | None
+    name: str, generations: GeneratedLists, split: Split, prompt: PromptItems | None
 ) -> GeneratedEntries:
     """Return the entries of generated lists in the id space of a split, with the reason why some do not count."""
     lists_by_user = _group_by_user(name, generations)
     ids = list(lists_by_user)
-    codes = _encode_users(ids, split, name)
+    codes = _find_user_codes(ids, split, name)
     order = np.argsort(codes)
 
-    rows: list[list[Any]] = []
+    rows: list[list[object]] = []
     n_runs = []
     for place in order.tolist():
         user_lists = lists_by_user[ids[place]]
@@ -106,7 +106,7 @@ def encode_generations(
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     row_user = np.repeat(codes[order], n_runs_by_user)
     row_run = _count_within(n_runs_by_user)
-    item = _encode_items(_join_lists(rows), split)
+    item = _find_item_codes(_join_lists(rows), split)
     if item.size and (item < 0).all():
         raise InputError(
             f"the lists of {name} must contain items of the split; got none among {item.size:,} entries, such as "
@@ -122,15 +122,15 @@ def encode_generations(
         run=run,
         position=_count_within(lengths),
         item=item,
-        reason=_find_reasons(user, np.repeat(np.arange(lengths.size), lengths), item, split, shown),
+        reason=_find_reasons(user, np.repeat(np.arange(lengths.size), lengths), item, split, prompt),
     )
 
 
-def _group_by_user(name: str, generations: GeneratedLists) -> dict[Hashable, list[list[Any]]]:
+def _group_by_user(name: str, generations: GeneratedLists) -> dict[Hashable, list[list[object]]]:
     """Return user id -> its generated lists."""
     if not isinstance(generations, Mapping):
         return _transpose_runs(name, generations)
-    lists_by_user: dict[Hashable, list[list[Any]]] = {}
+    lists_by_user: dict[Hashable, list[list[object]]] = {}
     for user, user_lists in generations.items():
         if not _is_list(user_lists) or not all(_is_list(row) for row in user_lists):
             raise InputError(
@@ -149,15 +149,15 @@ def _group_by_user(name: str, generations: GeneratedLists) -> dict[Hashable, lis
 
 
 def _transpose_runs(
-    name: str, runs: Sequence[Mapping[Any, Sequence[Any]]]
-) -> dict[Hashable, list[list[Any]]]:
+    name: str, runs: Sequence[Mapping[Any, Sequence[object]]]
+) -> dict[Hashable, list[list[object]]]:
     """Return user id -> its generated lists, from one mapping for each run."""
     if not _is_list(runs) or not len(runs) or not all(isinstance(run, Mapping) for run in runs):
         raise InputError(
             f"{name} must be {{user: [list, …]}} or a list of {{user: list}}, one for each run; got "
             f"{describe_type(runs)}."
         )
-    lists_by_user: dict[Hashable, list[list[Any]]] = {}
+    lists_by_user: dict[Hashable, list[list[object]]] = {}
     for run in runs:
         for user, row in run.items():
             lists_by_user.setdefault(user, []).append(row)
@@ -169,9 +169,9 @@ def _is_list(value: object) -> bool:
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
 
 
-def _join_lists(rows: Sequence[Sequence[Any]]) -> list[Any]:
+def _join_lists(rows: Sequence[Sequence[object]]) -> list[object]:
     """Return the entries of all lists one after another."""
-    entries: list[Any] = []
+    entries: list[object] = []
     for row in rows:
         entries += row
     return entries
@@ -183,8 +183,8 @@ def _count_within(sizes: IntArray) -> IntArray:
     return np.arange(first.size) - first
 
 
-def _encode_users(users: Sequence[Any], split: Split, name: str) -> IntArray:
-    """Return the codes of users, or raise `InputError` for users who are not in the split."""
+def _find_user_codes(users: Sequence[object], split: Split, name: str) -> IntArray:
+    """Return the codes of users, or raise `InputError` for users outside the split."""
     ids: AnyArray = as_ids(list(users), name)
     codes = find_positions(ids, split.user_ids, name, strict=False)
     is_unknown = codes < 0
@@ -197,7 +197,7 @@ def _encode_users(users: Sequence[Any], split: Split, name: str) -> IntArray:
     return codes
 
 
-def _encode_items(entries: Sequence[Any], split: Split) -> IntArray:
+def _find_item_codes(entries: Sequence[object], split: Split) -> IntArray:
     """Return the codes of entries; −1 for everything that is no item id of the split, such as an invented title."""
     code_by_id = {item: code for code, item in enumerate(split.item_ids.tolist())}
     codes = np.empty(len(entries), dtype=np.int64)
@@ -210,17 +210,17 @@ def _encode_items(entries: Sequence[Any], split: Split) -> IntArray:
 
 
 def _find_reasons(
-    user: IntArray, row: IntArray, item: IntArray, split: Split, shown: ShownItems | None
+    user: IntArray, row: IntArray, item: IntArray, split: Split, prompt: PromptItems | None
 ) -> IntArray:
     """Return the position in `REASONS` of the first reason why each entry is no recommendation, or −1."""
     is_known = item >= 0
     keys = user * np.int64(split.n_items) + item
-    is_not_shown = np.zeros(item.size, dtype=bool)
-    if shown is not None:
-        is_not_shown = is_known & ~is_member(keys, shown.keys)
+    is_not_in_prompt = np.zeros(item.size, dtype=bool)
+    if prompt is not None:
+        is_not_in_prompt = is_known & ~is_member(keys, prompt.keys)
     is_seen = is_known & is_member(keys, split.excluded_pairs.pair_key)
     is_repeated = is_known & mark_repeats(row * np.int64(split.n_items + 1) + item)
     reason = np.full(item.size, -1)
-    for number, holds in reversed(list(enumerate((~is_known, is_not_shown, is_seen, is_repeated)))):
+    for number, holds in reversed(list(enumerate((~is_known, is_not_in_prompt, is_seen, is_repeated)))):
         reason[holds] = number
     return reason

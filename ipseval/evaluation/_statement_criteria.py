@@ -1,4 +1,4 @@
-"""Criteria of a statement on an offline evaluation: what is asked, by whom, and how an evaluation answers."""
+"""Criteria of a statement on an offline evaluation, with their sources and the answers of an evaluation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCES = {
     "Dacrema": "Ferrari Dacrema et al., ACM TOIS 39(2), 2021, doi:10.1145/3434185",
     "Ji": "Ji et al., ACM TOIS 41(3), 2023, doi:10.1145/3569930",
     "Krichene": "Krichene and Rendle, KDD 2020, doi:10.1145/3394486.3403226",
-    "Canamares": "Cañamares, Castells and Moffat, Information Retrieval Journal 23, 2020, doi:10.1007/s10791-020-09371-3",
+    "Canamares": "Cañamares, Castells and Moffat, Information Retrieval J. 23, 2020, doi:10.1007/s10791-020-09371-3",
     "Yang": "Yang et al., RecSys 2018, doi:10.1145/3240323.3240355",
     "Ihemelandu": "Ihemelandu and Ekstrand, PERSPECTIVES at RecSys 2021, CEUR 2955",
     "Zangerle": "Zangerle and Bauer, ACM Computing Surveys 55(8), 2022, doi:10.1145/3556536",
@@ -173,7 +173,7 @@ def _state_candidates(facts: Facts) -> str:
 
 
 def _state_ties(facts: Facts) -> str:
-    """Return the tie rule of the request, or that of each metric."""
+    """Return the tie rule of the request, or of each metric."""
     rule = facts.evaluation.provenance.get("ties")
     if rule is None:
         return ""
@@ -207,11 +207,11 @@ def _state_missing_lists(facts: Facts) -> str:
 
 
 def _state_metrics(facts: Facts) -> str:
-    definitions = [_define(metric) for metric in facts.evaluation.definitions[0]]
+    definitions = [_write_definition(metric) for metric in facts.evaluation.definitions[0]]
     return "; ".join(definitions)
 
 
-def _define(metric: Metric) -> str:
+def _write_definition(metric: Metric) -> str:
     return f"{metric.label} = {metric.definition.formula} (left out: {metric.definition.undefined})"
 
 
@@ -323,76 +323,207 @@ WITH_SPLIT = "evaluate with a split"
 
 CRITERIA: tuple[Criterion, ...] = (
     Criterion(
-        "data-source", DATA, "source and version of the data", ("TORS", "Konstan"), _state_fact("data", "source"),
-        "source in [data] of the notes",
+        code="data-source",
+        section=DATA,
+        question="source and version of the data",
+        sources=("TORS", "Konstan"),
+        answer=_state_fact("data", "source"),
+        remedy="source in [data] of the notes",
     ),
     Criterion(
-        "data-access", DATA, "place and licence of the data", ("TORS",), _state_fact("data", "access"),
-        "access in [data] of the notes",
+        code="data-access",
+        section=DATA,
+        question="place and licence of the data",
+        sources=("TORS",),
+        answer=_state_fact("data", "access"),
+        remedy="access in [data] of the notes",
     ),
     Criterion(
-        "preprocessing", DATA, "filters, thresholds and their effect", ("TORS", "Schnabel"), _state_preprocessing,
-        "preprocessing in [data] of the notes",
-    ),
-    Criterion("size", DATA, "numbers of users, items and interactions", ("Zangerle",), _state_size, WITH_SPLIT),
-    Criterion("data-hash", DATA, "identity of the evaluated data", ("TORS",), _state_hash, WITH_SPLIT),
-    Criterion(
-        "split", SPLIT, "how the data were split", ("TORS", "Said"), _state_split,
-        f"method in [split] of the notes, {SPLIT_BY_IPSEVAL}",
+        code="preprocessing",
+        section=DATA,
+        question="filters, thresholds and their effect",
+        sources=("TORS", "Schnabel"),
+        answer=_state_preprocessing,
+        remedy="preprocessing in [data] of the notes",
     ),
     Criterion(
-        "leakage", SPLIT, "temporal leakage", ("Ji",), _state_leakage,
-        "leakage in [split] of the notes, or evaluate a split with timestamps",
+        code="size",
+        section=DATA,
+        question="numbers of users, items and interactions",
+        sources=("Zangerle",),
+        answer=_state_size,
+        remedy=WITH_SPLIT,
     ),
     Criterion(
-        "validation", SPLIT, "data on which recommenders were tuned", ("Dacrema", "TORS"),
-        _state_fact("split", "validation"), "validation in [split] of the notes",
+        code="data-hash",
+        section=DATA,
+        question="identity of the evaluated data",
+        sources=("TORS",),
+        answer=_state_hash,
+        remedy=WITH_SPLIT,
     ),
     Criterion(
-        "split-seed", SPLIT, "seed of the split", ("TORS", "Wegmeth"), _state_seed, "seed in [split] of the notes"
-    ),
-    Criterion("cold", SPLIT, "users and items without training data", ("Said",), _state_cold, WITH_SPLIT),
-    Criterion("candidates", RANKING, "items that compete", ("Krichene", "Canamares"), _state_candidates, WITH_SPLIT),
-    Criterion("ties", RANKING, "treatment of equal scores", ("Canamares",), _state_ties, WITH_SPLIT),
-    Criterion(
-        "missing-lists", RANKING, "users without a list and short lists", ("Canamares", "Said"),
-        _state_missing_lists, WITH_SPLIT,
-    ),
-    Criterion("metrics", RANKING, "definitions of the metrics", ("Said", "TORS"), _state_metrics, WITH_SPLIT),
-    Criterion(
-        "estimators", RANKING, "averages and their guarantees", ("Zangerle", "Yang"), _state_estimators, WITH_SPLIT
+        code="split",
+        section=SPLIT,
+        question="how the data were split",
+        sources=("TORS", "Said"),
+        answer=_state_split,
+        remedy=f"method in [split] of the notes, {SPLIT_BY_IPSEVAL}",
     ),
     Criterion(
-        "exposure-bias", RANKING, "bias from what users were shown", ("Yang",), _state_bias, WITH_SPLIT
+        code="leakage",
+        section=SPLIT,
+        question="temporal leakage",
+        sources=("Ji",),
+        answer=_state_leakage,
+        remedy="leakage in [split] of the notes, or evaluate a split with timestamps",
     ),
     Criterion(
-        "implementations", RECOMMENDERS, "implementation of each recommender", ("Said", "TORS"),
-        _state_by_recommender("implementation"), _by_recommender("implementation"), "implementation",
+        code="validation",
+        section=SPLIT,
+        question="data on which recommenders were tuned",
+        sources=("Dacrema", "TORS"),
+        answer=_state_fact("split", "validation"),
+        remedy="validation in [split] of the notes",
     ),
     Criterion(
-        "tuning", RECOMMENDERS, "how each recommender was tuned", ("TORS", "Dacrema", "Schnabel"),
-        _state_by_recommender("tuning"), _by_recommender("tuning"), "tuning",
+        code="split-seed",
+        section=SPLIT,
+        question="seed of the split",
+        sources=("TORS", "Wegmeth"),
+        answer=_state_seed,
+        remedy="seed in [split] of the notes",
     ),
     Criterion(
-        "hyperparameters", RECOMMENDERS, "hyperparameters of each recommender", ("Dacrema", "TORS"),
-        _state_by_recommender("hyperparameters"), _by_recommender("hyperparameters"), "hyperparameters",
+        code="cold",
+        section=SPLIT,
+        question="users and items without training data",
+        sources=("Said",),
+        answer=_state_cold,
+        remedy=WITH_SPLIT,
     ),
     Criterion(
-        "training-seeds", RECOMMENDERS, "randomness of training", ("TORS",),
-        _state_by_recommender("seeds"), _by_recommender("seeds"), "seeds",
+        code="candidates",
+        section=RANKING,
+        question="items that compete",
+        sources=("Krichene", "Canamares"),
+        answer=_state_candidates,
+        remedy=WITH_SPLIT,
     ),
-    Criterion("intervals", INFERENCE, "uncertainty of the values", ("Schnabel", "Ihemelandu"), _state_intervals, WITH_SPLIT),
     Criterion(
-        "significance", INFERENCE, "tests of differences with their correction", ("Ihemelandu",),
-        _state_significance, "evaluate at least two recommenders",
+        code="ties",
+        section=RANKING,
+        question="treatment of equal scores",
+        sources=("Canamares",),
+        answer=_state_ties,
+        remedy=WITH_SPLIT,
     ),
     Criterion(
-        "power", INFERENCE, "differences that the tests can find", ("Ihemelandu", "Schnabel"), _state_power,
-        "evaluate at least two recommenders",
+        code="missing-lists",
+        section=RANKING,
+        question="users without a list and short lists",
+        sources=("Canamares", "Said"),
+        answer=_state_missing_lists,
+        remedy=WITH_SPLIT,
     ),
-    Criterion("versions", REPRODUCTION, "versions of the evaluation software", ("TORS",), _state_versions, WITH_SPLIT),
     Criterion(
-        "code", REPRODUCTION, "code of the experiments", ("TORS", "Konstan"), _state_fact("environment", "code"),
-        "code in [environment] of the notes",
+        code="metrics",
+        section=RANKING,
+        question="definitions of the metrics",
+        sources=("Said", "TORS"),
+        answer=_state_metrics,
+        remedy=WITH_SPLIT,
     ),
-)  # fmt: skip
+    Criterion(
+        code="estimators",
+        section=RANKING,
+        question="averages and their guarantees",
+        sources=("Zangerle", "Yang"),
+        answer=_state_estimators,
+        remedy=WITH_SPLIT,
+    ),
+    Criterion(
+        code="exposure-bias",
+        section=RANKING,
+        question="bias from what users were shown",
+        sources=("Yang",),
+        answer=_state_bias,
+        remedy=WITH_SPLIT,
+    ),
+    Criterion(
+        code="implementations",
+        section=RECOMMENDERS,
+        question="implementation of each recommender",
+        sources=("Said", "TORS"),
+        answer=_state_by_recommender("implementation"),
+        remedy=_by_recommender("implementation"),
+        recommender_key="implementation",
+    ),
+    Criterion(
+        code="tuning",
+        section=RECOMMENDERS,
+        question="how each recommender was tuned",
+        sources=("TORS", "Dacrema", "Schnabel"),
+        answer=_state_by_recommender("tuning"),
+        remedy=_by_recommender("tuning"),
+        recommender_key="tuning",
+    ),
+    Criterion(
+        code="hyperparameters",
+        section=RECOMMENDERS,
+        question="hyperparameters of each recommender",
+        sources=("Dacrema", "TORS"),
+        answer=_state_by_recommender("hyperparameters"),
+        remedy=_by_recommender("hyperparameters"),
+        recommender_key="hyperparameters",
+    ),
+    Criterion(
+        code="training-seeds",
+        section=RECOMMENDERS,
+        question="randomness of training",
+        sources=("TORS",),
+        answer=_state_by_recommender("seeds"),
+        remedy=_by_recommender("seeds"),
+        recommender_key="seeds",
+    ),
+    Criterion(
+        code="intervals",
+        section=INFERENCE,
+        question="uncertainty of the values",
+        sources=("Schnabel", "Ihemelandu"),
+        answer=_state_intervals,
+        remedy=WITH_SPLIT,
+    ),
+    Criterion(
+        code="significance",
+        section=INFERENCE,
+        question="tests of differences with their correction",
+        sources=("Ihemelandu",),
+        answer=_state_significance,
+        remedy="evaluate at least two recommenders",
+    ),
+    Criterion(
+        code="power",
+        section=INFERENCE,
+        question="differences that the tests can find",
+        sources=("Ihemelandu", "Schnabel"),
+        answer=_state_power,
+        remedy="evaluate at least two recommenders",
+    ),
+    Criterion(
+        code="versions",
+        section=REPRODUCTION,
+        question="versions of the evaluation software",
+        sources=("TORS",),
+        answer=_state_versions,
+        remedy=WITH_SPLIT,
+    ),
+    Criterion(
+        code="code",
+        section=REPRODUCTION,
+        question="code of the experiments",
+        sources=("TORS", "Konstan"),
+        answer=_state_fact("environment", "code"),
+        remedy="code in [environment] of the notes",
+    ),
+)

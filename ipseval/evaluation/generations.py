@@ -18,7 +18,7 @@ from ipseval.evaluation._generated_lists import (
     REASONS,
     GeneratedEntries,
     GeneratedLists,
-    ShownItems,
+    PromptItems,
     encode_generations,
 )
 from ipseval.inference import compare
@@ -40,7 +40,7 @@ from ipseval.utils.types import FloatArray, IntArray
 METRICS = ("recall@10", "mean_dcg@10")
 AOA = "aoa"
 SHARE = "share of entries"
-TARGET_SHOWN = "target shown"
+TARGET_IN_PROMPT = "target in prompt"
 MIN_USERS_WITH_VALUES = 10  # below it, intervals cover less than their level
 FRAME_COLUMNS = [
     *("model", "metric", "estimate", "std_error", "ci_low", "ci_high"),
@@ -88,8 +88,8 @@ class GenerationsEvaluation(Result):
         Recommender -> number of its generated lists.
     confidence_level : float, default 0.95
         Level of the intervals.
-    chance_shown : float or None, default None
-        Mean share of the catalogue that the prompts showed; None if `shown` was not passed.
+    prompt_share : float or None, default None
+        Mean share of the catalogue that the prompts showed; None if `prompt_items` was not passed.
 
     See Also
     --------
@@ -102,7 +102,7 @@ class GenerationsEvaluation(Result):
     intervals: dict[Key, Interval]
     n_lists: dict[str, int]
     confidence_level: float = 0.95
-    chance_shown: float | None = None
+    prompt_share: float | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -130,9 +130,9 @@ class GenerationsEvaluation(Result):
         """One row for each recommender and rate, with its interval over users.
 
         Shares of the entries of all lists, each with one reason: "unknown" items, which the split does not have;
-        items that were "not shown" in the prompt; items "seen" in training; and items "repeated" in their list.
-        With `shown`, "target shown" is the share of the test positives that the prompts showed. count and of are
-        the numbers of entries or positives.
+        items "not in prompt", which it did not show; items "seen" in training; and items "repeated" in their list.
+        With `prompt_items`, "target in prompt" is the share of the test positives that the prompts showed. count and
+        of are the numbers of entries or positives.
         """
         rows = []
         for key, estimate in self.rate_estimates.items():
@@ -209,21 +209,21 @@ class GenerationsEvaluation(Result):
         for frame in (values, rates):
             for row in frame[frame["flag"] != ""].itertuples(index=False):
                 notes.append(f"{row[0]}, {row[1]}: {row[-1]}.")
-        if self.chance_shown is not None:
+        if self.prompt_share is not None:
             notes.append(
-                f"The prompts showed {self.chance_shown:.2%} of the catalogue on average, which is the expected share "
+                f"The prompts showed {self.prompt_share:.2%} of the catalogue on average, which is the expected share "
                 "of targets shown by prompts that do not depend on the targets."
             )
-        shown_values = values.drop(columns=["std_error", "flag"])
-        shown_rates = rates.drop(columns=["std_error", "flag"])
+        printed_values = values.drop(columns=["std_error", "flag"])
+        printed_rates = rates.drop(columns=["std_error", "flag"])
         level = f"{self.confidence_level:.4g}"
         return Tables(
             summary=(
                 f"Repeated generations: means over users and generations, with {level} intervals over users",
             ),
             parts=(
-                Table.of(shown_values, "metrics", formats=places, n_keys=2),
-                Table.of(shown_rates, "entries of the lists", formats=places, n_keys=2),
+                Table.of(printed_values, "metrics", formats=places, n_keys=2),
+                Table.of(printed_rates, "entries of the lists", formats=places, n_keys=2),
                 Notes(tuple(notes)),
             ),
         )
@@ -235,7 +235,7 @@ def evaluate_generations(
     split: Split,
     *,
     metrics: Iterable[str | Metric] = METRICS,
-    shown: Mapping[Any, Sequence[Any]] | None = None,
+    prompt_items: Mapping[Any, Sequence[object]] | None = None,
     invalid: Literal["keep", "drop"] = "keep",
     confidence_level: float = 0.95,
 ) -> GenerationsEvaluation:
@@ -252,7 +252,7 @@ def evaluate_generations(
         Test positives of the users, and training interactions, which are not recommended again.
     metrics : labels or objects, default ("recall@10", "mean_dcg@10")
         Labels as in `ipseval.metric`, or metrics. Metrics that are a ratio of sums or a root are refused.
-    shown : {user: [item, …]}, optional
+    prompt_items : {user: [item, …]}, optional
         Items that the prompt of each user showed as candidates. Entries that were not shown are counted, and so
         are the test positives that were shown. A positive that was not shown stays a miss.
     invalid : {"keep", "drop"}, default "keep"
@@ -324,15 +324,15 @@ def evaluate_generations(
     check_choice("invalid", invalid, ("keep", "drop"))
     check_fraction("confidence_level", confidence_level)
     metric_objects = resolve_metrics(metrics)
-    _check_metrics(metric_objects)
-    shown_items = None
-    if shown is not None:
-        check_type("shown", shown, Mapping)
-        shown_items = ShownItems.from_mapping(shown, split)
+    _refuse_ratios(metric_objects)
+    prompt = None
+    if prompt_items is not None:
+        check_type("prompt_items", prompt_items, Mapping)
+        prompt = PromptItems.from_mapping(prompt_items, split)
 
     entries_by_model = {}
     for name, generations in models.items():
-        entries_by_model[name] = encode_generations(name, generations, split, shown_items)
+        entries_by_model[name] = encode_generations(name, generations, split, prompt)
     _check_same_users(entries_by_model)
     users = next(iter(entries_by_model.values())).users
     test_users = np.flatnonzero(split.test.activity[users] > 0)
@@ -353,14 +353,14 @@ def evaluate_generations(
             values = values_by_metric[metric.label][:, test_users]
             estimates[key] = estimate_mean(values, users[test_users], metric, n_lists[name])
             parts[key] = compute_variance_parts(values)
-        rate_estimates |= _estimate_rates(name, entries, split, shown_items)
+        rate_estimates |= _estimate_rates(name, entries, split, prompt)
 
     for key, estimate in (estimates | rate_estimates).items():
         is_unit = key in rate_estimates or key[1] in unit_metrics
         intervals[key] = compute_interval(estimate, is_unit=is_unit, confidence_level=confidence_level)
-    chance_shown = None
-    if shown_items is not None:
-        chance_shown = float(_compute_shown_share(shown_items, split, users[test_users]).mean())
+    prompt_share = None
+    if prompt is not None:
+        prompt_share = float(_compute_prompt_share(prompt, split, users[test_users]).mean())
     return GenerationsEvaluation(
         estimates=estimates,
         parts=parts,
@@ -368,12 +368,12 @@ def evaluate_generations(
         intervals=intervals,
         n_lists=n_lists,
         confidence_level=confidence_level,
-        chance_shown=chance_shown,
+        prompt_share=prompt_share,
     )
 
 
-def _check_metrics(metrics: Sequence[Metric]) -> None:
-    """Raise `InputError` for metrics whose value is no mean over users."""
+def _refuse_ratios(metrics: Sequence[Metric]) -> None:
+    """Raise `InputError` for metrics that are no mean over users."""
     for metric in metrics:
         if metric.is_ratio_of_sums or metric.root:
             raise InputError(
@@ -464,27 +464,27 @@ def compute_variance_parts(values: FloatArray) -> VarianceParts:
 
 
 def _estimate_rates(
-    name: str, entries: GeneratedEntries, split: Split, shown: ShownItems | None
+    name: str, entries: GeneratedEntries, split: Split, prompt: PromptItems | None
 ) -> dict[Key, Estimate]:
-    """Return the shares of entries that are no recommendations, and the share of targets that were shown."""
+    """Return the shares of entries that are no recommendations, and the share of targets that the prompts showed."""
     n_entries = entries.count_by_user(np.ones(entries.item.size, dtype=bool))
     estimates: dict[Key, Estimate] = {}
     for number, reason in enumerate(REASONS):
-        if reason == "not shown" and shown is None:
+        if reason == "not in prompt" and prompt is None:
             continue
         counts = entries.count_by_user(entries.reason == number)
-        estimates[name, reason, SHARE] = _estimate_share(reason, entries.users, counts, n_entries)
-    if shown is not None:
-        is_shown = is_member(split.test.pair_key, shown.keys)
+        estimates[name, reason, SHARE] = _estimate_rate(reason, entries.users, counts, n_entries)
+    if prompt is not None:
+        is_shown = is_member(split.test.pair_key, prompt.keys)
         n_shown = np.bincount(split.test.user, is_shown, split.n_users)[entries.users].astype(np.int64)
         n_targets = split.test.activity[entries.users]
-        estimates[name, TARGET_SHOWN, SHARE] = _estimate_share(
-            TARGET_SHOWN, entries.users, n_shown, n_targets
+        estimates[name, TARGET_IN_PROMPT, SHARE] = _estimate_rate(
+            TARGET_IN_PROMPT, entries.users, n_shown, n_targets
         )
     return estimates
 
 
-def _estimate_share(label: str, users: IntArray, counts: IntArray, totals: IntArray) -> Estimate:
+def _estimate_rate(label: str, users: IntArray, counts: IntArray, totals: IntArray) -> Estimate:
     """Return Σ counts/Σ totals over users with a total above 0."""
     has_total = totals > 0
     sums = UserSums.of(users[has_total], counts[has_total].astype(float), totals[has_total].astype(float))
@@ -497,13 +497,13 @@ def _estimate_share(label: str, users: IntArray, counts: IntArray, totals: IntAr
     )
 
 
-def _compute_shown_share(shown: ShownItems, split: Split, users: IntArray) -> FloatArray:
+def _compute_prompt_share(prompt: PromptItems, split: Split, users: IntArray) -> FloatArray:
     """Return the share of the candidates of each user that its prompt showed."""
     n_seen = np.bincount(split.excluded_pairs.user, minlength=split.n_users)
-    is_seen = is_member(shown.keys, split.excluded_pairs.pair_key)
-    n_shown_seen = np.bincount(shown.keys[is_seen] // split.n_items, minlength=split.n_users)
+    is_seen = is_member(prompt.keys, split.excluded_pairs.pair_key)
+    n_shown_seen = np.bincount(prompt.keys[is_seen] // split.n_items, minlength=split.n_users)
     n_candidates = split.n_items - n_seen
-    return (shown.n_by_user - n_shown_seen)[users] / np.maximum(n_candidates[users], 1)
+    return (prompt.n_by_user - n_shown_seen)[users] / np.maximum(n_candidates[users], 1)
 
 
 def compute_interval(estimate: Estimate, *, is_unit: bool, confidence_level: float) -> Interval:

@@ -51,7 +51,7 @@ class StatementEntry:
 
     @property
     def text(self) -> str:
-        """The answer, with what is not stated."""
+        """The answer, or the omission."""
         if not self.answer:
             return NOT_STATED
         if not self.missing:
@@ -123,7 +123,7 @@ class Statement(Reported):
             lines = []
             for entry in self.entries:
                 if entry.criterion.section == section:
-                    lines.append(f"{_capitalize(entry.criterion.question)}: {entry.text}.")
+                    lines.append(f"{_begin_with_capital(entry.criterion.question)}: {entry.text}.")
             parts += [Heading(section), Notes(tuple(lines))]
         parts += [Heading("Omissions"), Notes(self._list_omissions())]
         n_stated = sum(entry.is_stated for entry in self.entries)
@@ -139,7 +139,7 @@ class Statement(Reported):
         for entry in self.entries:
             if not entry.is_stated:
                 lines.append(
-                    f"{_capitalize(entry.criterion.question)}. To state it: {entry.criterion.remedy}."
+                    f"{_begin_with_capital(entry.criterion.question)}. To state it: {entry.criterion.remedy}."
                 )
         if not lines:
             lines.append("None.")
@@ -166,7 +166,7 @@ class Statement(Reported):
         return write_or_return(format_csv(self.frame), path)
 
 
-def _capitalize(text: str) -> str:
+def _begin_with_capital(text: str) -> str:
     """Return a text with an upper-case first letter."""
     return text[:1].upper() + text[1:]
 

@@ -165,15 +165,18 @@ def test_items_that_the_prompt_did_not_show_and_targets_that_it_did_are_counted(
     lists = {
         user: [[*shown[user][:3], sorted(item for owner, item in seen if owner == user)[0]]] for user in USERS
     }
-    result = evaluate_generations({"llm": lists}, split, metrics=["recall@3"], shown=shown)
+    result = evaluate_generations({"llm": lists}, split, metrics=["recall@3"], prompt_items=shown)
     rates = result.rates.set_index("rate")
-    assert rates.loc["not shown", ["count", "of"]].tolist() == [15, 60]  # the seen item is not shown, either
+    assert rates.loc["not in prompt", ["count", "of"]].tolist() == [
+        15,
+        60,
+    ]  # the seen item is not shown, either
     assert rates.loc["seen", "count"] == 0
-    assert rates.loc["target shown", ["count", "of"]].tolist() == [15, len(targets)]
+    assert rates.loc["target in prompt", ["count", "of"]].tolist() == [15, len(targets)]
     assert result.frame["estimate"].item() == pytest.approx(
         np.mean([1 / sum(owner == user for owner, _ in targets) for user in USERS]), abs=1e-12
     )
-    assert result.chance_shown == pytest.approx(5 / 17, abs=1e-12)
+    assert result.prompt_share == pytest.approx(5 / 17, abs=1e-12)
     assert "29.41% of the catalogue" in str(result)
 
 

@@ -48,7 +48,7 @@ def load_original_logs(path: str | Path, *, signal: str, verify: bool) -> Random
     standard = _read_logs(path, STANDARD, signal)
     random = _read_logs(path, RANDOM, signal)
     if verify:
-        _check_rows(len(standard), len(random))
+        _check_published_rows(len(standard), len(random))
     standard = _merge_repeats(standard)
     random = _merge_repeats(random)
     ids = {
@@ -86,7 +86,7 @@ def _read_logs(path: str | Path, pattern: str, signal: str) -> pd.DataFrame:
     return frame
 
 
-def _check_rows(n_standard: int, n_random: int) -> None:
+def _check_published_rows(n_standard: int, n_random: int) -> None:
     """Raise `InputError` unless both logs have the rows of one version."""
     if (n_standard, n_random) in PUBLISHED_ROWS.values():
         return

@@ -210,8 +210,8 @@ def load_kuairand(path: str | Path, *, signal: str = "is_click", verify: bool = 
     for a click and 0 for none; positive from 1. Videos that were drawn uniformly at random were shown in the feed
     of 16,087 of 19,685 users: 127,147 of them were clicked.
 
-    * In the lists, only users with at least one random click are exposed. Click rates, averages over users and numbers of
-      relevant items are therefore too high. Pooled ratios and γ are not affected.
+    * In the lists, only users with at least one random click are exposed. Click rates, averages over users and
+      numbers of relevant items are therefore too high. Pooled ratios and γ are not affected.
     * The random part covers the last 17 days of 31, and the feed all 31 days, so a part of the difference
       between them is due to time. The lists contain no times; the original logs do.
 
@@ -292,10 +292,11 @@ def load_kuairec(
     """Load KuaiRec as a study: the big matrix as biased log, the small matrix as fully observed block.
 
     value = the signal, the largest where a pair occurs several times: the watch ratio (time watched / length),
-    positive from 2 as in the paper, or the play duration in milliseconds, positive from 1. The block of 1,411 users × 3,327 videos is 99.6% observed: its positives are S_u
-    within the block. Its pairs were removed from the big matrix, so a held-out part of the big matrix has the
-    same users on *other* videos. A comparison with the block is fair for models and candidates limited to the
-    block's users, and less informative about items outside the block.
+    positive from 2 as in the paper, or the play duration in milliseconds, positive from 1. The block of 1,411
+    users × 3,327 videos is 99.6% observed: its positives are S_u within the block. Its pairs were removed from
+    the big matrix, so a held-out part of the big matrix has the same users on *other* videos. A comparison with
+    the block is fair for models and candidates limited to the block's users, and less informative about items
+    outside the block.
 
     Parameters
     ----------

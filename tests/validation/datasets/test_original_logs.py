@@ -28,7 +28,7 @@ def make_log(rows, *, is_random: bool) -> str:
     """Return a log of (user, video, time, click), in which each other signal has values of its own."""
     lines = [HEADER]
     for user, video, time, click in rows:
-        signals = {name: 0 for name in SIGNALS}
+        signals = dict.fromkeys(SIGNALS, 0)
         signals["is_click"] = click
         signals["long_view"] = 1 - click
         signals["play_time_ms"] = time * 10
