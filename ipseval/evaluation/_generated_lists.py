@@ -15,7 +15,9 @@ from ipseval.utils.ids import as_ids, find_positions, is_member, mark_repeats
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 # {user: [list, …]}, or one {user: list} for each run of the program that generates them.
-GeneratedLists: TypeAlias = Mapping[Any, Sequence[Sequence[object]]] | Sequence[Mapping[Any, Sequence[object]]]
+GeneratedLists: TypeAlias = (
+    Mapping[Any, Sequence[Sequence[object]]] | Sequence[Mapping[Any, Sequence[object]]]
+)
 
 # Reasons why an entry is no recommendation, in the order in which they are looked for.
 REASONS = ("unknown", "not in prompt", "seen", "repeated")
