@@ -209,7 +209,7 @@ def page_on_gates(kind: str) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_gate_in_three_lines_of_shell_passes_and_stops_a_worse_recommender(gated, capsys):
-    (block,) = page_on_gates("sh")
+    block, _ = page_on_gates("sh")
     lines = block.splitlines()
     assert len(lines) == 3
     for line in lines:
@@ -220,6 +220,17 @@ def test_the_gate_in_three_lines_of_shell_passes_and_stops_a_worse_recommender(g
     assert main(shlex.split(lines[2])[1:]) == 1
     assert main(["compare", "gates/", "--out", "history.html"]) == 1
     assert Path("history.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_example_of_the_page_on_gates_prints_the_text_below_it(empty_folder, capsys):
+    assert main(["demo", "--log", "clicks.csv", "--quiet"]) == 0
+    _, block = page_on_gates("sh")
+    for line in block.splitlines():
+        capsys.readouterr()
+        assert main(shlex.split(line)[1:]) == 0, line
+    assert capsys.readouterr().out.strip() == page_on_gates("text")[0].strip()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
