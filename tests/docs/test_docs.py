@@ -171,6 +171,14 @@ def test_the_blocks_of_the_page_on_the_correction_print_the_text_below_them(empt
     assert names["exposure"].positive.any()
 
 
+def test_the_verdict_with_a_winner_is_printed_as_on_the_page():
+    evaluated = run_and_compare("reading-a-result.md")
+    winner = ipseval.evaluate(
+        evaluated["models"], evaluated["split"], propensity=evaluated["propensity"], metrics=["recall@10"]
+    ).leader
+    assert winner == "popular"
+
+
 def test_the_table_on_the_accuracy_of_the_correction_is_computed_from_the_files():
     page = correction_summary.PAGE.read_text("utf-8")
     name = correction_summary.NAME
