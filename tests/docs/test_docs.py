@@ -95,7 +95,6 @@ def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
 
 # The blocks of these pages are run, not what they print: less of the same work does.
 SMALLER = {
-    "n_resamples=1000": "n_resamples=5",
     "n_users=1000, n_items=300": "n_users=200, n_items=60",
     "SampledCandidates(100, rng=0)": "SampledCandidates(20, rng=0)",
     "n_candidates, 100,": "n_candidates, 20,",
@@ -132,7 +131,6 @@ def empty_folder(tmp_path, monkeypatch):
         ("propensity.md", "propensity"),
         ("protocols.md", "study"),
         ("sampled.md", "ranked"),
-        ("uncertainty.md", "rule"),
     ],
 )
 @pytest.mark.filterwarnings(
@@ -169,6 +167,11 @@ def test_the_blocks_of_the_page_on_the_correction_print_the_text_below_them(empt
     names = run_and_compare("correction.md", log=log, frame=frame)
     assert names["correction"].reference_values["model"].tolist() == ["ease"]
     assert names["exposure"].positive.any()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_uncertainty_print_the_text_below_them():
+    assert "refitted" in run_and_compare("uncertainty.md")
 
 
 def test_the_verdict_with_a_winner_is_printed_as_on_the_page():
