@@ -72,7 +72,9 @@ def test_a_page_of_the_reference_has_a_stability_and_an_example_of_every_name(pa
     text = (DOCS / "api" / page).read_text(encoding="utf-8")
     stability = r"^Stability: \[(?:stable|provisional)\]\(\.\./support\.md#stability\)\.$"
     assert len(re.findall(stability, text, re.MULTILINE)) == 1
-    (block,) = re.findall(r"^```pycon\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```pycon\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert "isinstance" not in blocks[0]  # the first example is a call that a user makes
+    block = "\n".join(blocks)
     names = [name.rpartition(".")[2] for name in re.findall(r"^::: (\S+)$", text, re.MULTILINE)]
     assert [name for name in names if not re.search(rf"\b{name}\b", block)] == []
     example = doctest.DocTestParser().get_doctest(block, {}, page, page, 0)
@@ -306,6 +308,16 @@ def test_the_example_of_the_page_on_clusters_runs_with_dask(empty_folder):
         result = run_page("performance.md", skipping=("LocalCluster", "SparkSession"))["result"]
     assert result.frame["model"].unique().tolist() == ["taste", "popular"]
     assert result.frame["estimate"].notna().all()
+
+
+def test_every_name_on_the_page_of_tasks_exists():
+    text = (DOCS / "api" / "index.md").read_text("utf-8")
+    names = set(re.findall(r"`(ipseval(?:\.\w+)+)", text))
+    assert len(names) > 20
+    for name in names:
+        value: object = ipseval
+        for part in name.split(".")[1:]:
+            value = getattr(value, part)
 
 
 def test_every_page_is_in_the_menu():
