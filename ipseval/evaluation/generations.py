@@ -25,7 +25,7 @@ from ipseval.inference import compare
 from ipseval.inference.comparisons import Correction
 from ipseval.inference.intervals import Interval
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import resolve_metrics
+from ipseval.metrics.labels import resolve_metrics
 from ipseval.ranking import rank_positives
 from ipseval.ranking.lists import ListEntries
 from ipseval.reporting import Tables
