@@ -40,6 +40,7 @@ from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kua
 from reproductions import correction_family, feedback_worlds
 from reproductions.correction_coat import recommenders
 from reproductions.correction_family import METRICS
+from reproductions.kuairand_worlds import fit_kuairand
 from reproductions.tables import ROOT, markdown, write_tables
 
 PAGE = ROOT / "docs" / "correction.md"
@@ -48,6 +49,7 @@ SIZES = {
     "first": (0, 25, 100, 400),
     "second": (0, 25, 100, 400),
     "evidence": (25, 100, 400),
+    "likes": (0, 25, 100, 400),
     "coat": (0, 25, 50, 100, 200),
     "kuairand": (0, 25, 100, 500, 2000),
 }
@@ -88,8 +90,8 @@ class Case:
         return shown, judge.value, np.sqrt(np.diag(spread))
 
 
-def prepared(source: str, number: int, data: Path | None) -> Case:
-    """Return a simulated world, or a split of a log."""
+def prepared(source: str, number: int, data: Path | None, cache: Path) -> Case:
+    """Return a simulated world, or a split of a log; the folder keeps the model of likes."""
     if source == "first":
         return of_world(correction_family.world_of(number, SEED, correction_family.HELD_OUT))
     if source == "second":
@@ -97,6 +99,10 @@ def prepared(source: str, number: int, data: Path | None) -> Case:
         return of_world(world.simulated(np.random.default_rng(number)))
     if data is None:
         raise SystemExit(f"--data is needed for {source}")
+    if source == "likes":
+        model = fit_kuairand(data / "kuairand", cache)
+        world = model.build_world(np.random.default_rng([SEED, number]))
+        return of_world(world.simulated(np.random.default_rng(number)))
     study = load_coat(data / "coat") if source == "coat" else load_kuairand(data / "kuairand")
     return of_study(study, number, LOG_METRICS[source])
 
@@ -217,7 +223,7 @@ def kept_case(file: Path, source: str, number: int, data: Path | None) -> Case:
     """Return a case from its file, which is written where it is not there."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps(vars(prepared(source, number, data))))
+        file.write_bytes(pickle.dumps(vars(prepared(source, number, data, file.parent))))
     return Case(**pickle.loads(file.read_bytes()))
 
 
