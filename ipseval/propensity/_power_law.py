@@ -185,9 +185,10 @@ class PowerLawPropensity:
             scale = gamma_fit.scale
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
         item, n_capped = self._apply_scale(np.where(counts > 0, counts**eta, np.nan), scale)
-        power_law = PropensityTransform(
-            "power-law", {"gamma": gamma, "top": _compute_top(counts, eta, scale)}
-        )
+        options: dict[str, float | None] = {"gamma": gamma, "top": _compute_top(counts, eta, scale)}
+        if self.unseen == "smooth":
+            options["smoothing"] = self.smoothing
+        power_law = PropensityTransform("power-law", options)
         steps: tuple[PropensityTransform, ...] = (power_law,)
         if n_capped:
             steps = (power_law, PropensityTransform("cap"))

@@ -129,6 +129,15 @@ def _word_users_without_list(n: int, left_out: bool) -> str:
     return text
 
 
+def _word_smoothed_propensities(n: int, share: float) -> str:
+    items = "an item that does" if n == 1 else "items that do"
+    verb = "has" if n == 1 else "have"
+    return (
+        f"{format_count(n, 'interaction')} of {items} not occur in training {verb} a smoothed propensity and "
+        f"{share:.0%} of the weight"
+    )
+
+
 def _word_few_resamples(n: int, n_needed: int, level: float) -> str:
     requirement = f"a {level * 100:.4g}% interval, which needs at least {n_needed:,}"
     return f"{format_count(n, 'resample')}: too few for {requirement}"
@@ -195,6 +204,7 @@ WORDINGS = {
         "caution",
         lambda share, limit: f"{share:.0%} of the weight is on items with at most {limit} interactions",
     ),
+    "smoothed_propensities": Wording("caution", _word_smoothed_propensities),
     "heavy_tail": Wording("caution", lambda k: f"heavy-tailed weights of items (Pareto k = {k:.2f})"),
     "clipped_weight": Wording("caution", lambda share: f"clipping cut {share:.0%} of the weight"),
     "low_sample_size": Wording("flag", _word_low_sample_size),
