@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ipseval.estimators.labels import display_name
+from ipseval.estimators.labels import SNIPS_GLOBAL, display_name
 from ipseval.evaluation.verdict import Outcome, Verdict, WeightSupport, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.reporting.formatting import (
@@ -263,7 +263,10 @@ def _write_assumption(verdict: Verdict) -> str:
     if verdict.outcome == Outcome.UNDEFINED:
         return ""
     if verdict.outcome in (Outcome.WINNER, Outcome.NOT_SIGNIFICANT):
-        return f"{display_name(verdict.weighted)} is consistent if the logged propensities are the true ones."
+        condition = "the logged propensities are the true ones"
+        if verdict.weighted == SNIPS_GLOBAL:
+            condition += " and users were exposed equally"
+        return f"{display_name(verdict.weighted)} is consistent if {condition}."
     clauses = []
     if verdict.unweighted:
         clauses.append(f"{display_name(verdict.unweighted)} is unbiased only if exposure was uniform")
@@ -272,6 +275,8 @@ def _write_assumption(verdict: Verdict) -> str:
     elif verdict.weighted and not verdict.is_consistent:
         clauses.append(f"{display_name(verdict.weighted)} is biased even with the true propensities")
     elif verdict.unweighted:
+        if verdict.weighted == SNIPS_GLOBAL:
+            clauses.append(f"{display_name(verdict.weighted)} assumes equally exposed users")
         clauses += _describe_assumed_weights(verdict.support)
     if not clauses:
         return ""

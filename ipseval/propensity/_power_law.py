@@ -47,9 +47,10 @@ class PowerLawPropensity:
     scale : None, "max", "calibrated" or float, default None
         None: known up to a constant factor, enough for SNIPS. "max": the most popular item has P = 1. "calibrated":
         κ of a fit to random exposure; values above 1 are set to 1, with a warning. A number: κ.
-    unseen : {"drop", "smooth", "raise"}, default "drop"
-        Items with n* = 0 have P = 0. "drop": no propensity, their positives are excluded from all estimators
-        and counted. "smooth": `smoothing` is added to every n*. "raise": an error.
+    unseen : {"smooth", "drop", "raise"}, default "smooth"
+        Items with n* = 0 have P = 0. "smooth": `smoothing` is added to every n*, and the report states how
+        many positives have a smoothed propensity. "drop": no propensity, their positives are excluded from all
+        estimators and counted, as by the authors of [1]_. "raise": an error.
     smoothing : float, default 1.0
         Added to every n* under `unseen="smooth"`, in interactions, > 0.
     recommendations : lists, optional
@@ -73,14 +74,16 @@ class PowerLawPropensity:
 
     Examples
     --------
-    >>> PowerLawPropensity(gamma=1, scale="max").fit(popularity=[1, 4]).item
-    array([0.25, 1.  ])
+    >>> PowerLawPropensity(gamma=1, scale="max").fit(popularity=[0, 1, 3]).item
+    array([0.25, 0.5 , 1.  ])
+    >>> PowerLawPropensity(gamma=1, scale="max", unseen="drop").fit(popularity=[0, 1, 4]).item
+    array([ nan, 0.25, 1.  ])
     """
 
     gamma: float | GammaFit | Literal["fit"] | None = None
     eta: float | None = None
     scale: Literal["max", "calibrated"] | float | None = None
-    unseen: Literal["drop", "smooth", "raise"] = "drop"
+    unseen: Literal["smooth", "drop", "raise"] = "smooth"
     smoothing: float = 1.0
     recommendations: Any | None = None
     source: Source = "unknown"
@@ -90,7 +93,7 @@ class PowerLawPropensity:
     def __post_init__(self) -> None:
         if (self.gamma is None) == (self.eta is None):
             raise InputError("PowerLawPropensity takes either gamma= or eta=, with eta = (gamma + 1) / 2.")
-        check_choice("unseen", self.unseen, ("drop", "smooth", "raise"))
+        check_choice("unseen", self.unseen, ("smooth", "drop", "raise"))
         check_choice("source", self.source, SOURCES)
         self._check_exponent()
         self._check_scale()
