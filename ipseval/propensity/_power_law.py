@@ -46,7 +46,8 @@ class PowerLawPropensity:
         `GammaFit`, or "fit": estimated by `fit` from `recommendations` or from `exposure`.
     scale : None, "max", "calibrated" or float, default None
         None: known up to a constant factor, enough for SNIPS. "max": the most popular item has P = 1. "calibrated":
-        κ of a fit to random exposure; values above 1 are set to 1, with a warning. A number: κ.
+        κ of a fit to random exposure, with smoothing multiplied by a factor that keeps Σ n*_i/P_i, the number of
+        relevant pairs; values above 1 are set to 1, with a warning. A number: κ.
     unseen : {"smooth", "drop", "raise"}, default "smooth"
         Items with n* = 0 have P = 0. "smooth": `smoothing` is added to every n*, and the report states how
         many positives have a smoothed propensity. "drop": no propensity, their positives are excluded from all
@@ -179,6 +180,7 @@ class PowerLawPropensity:
                 "all popularity counts are 0; a power law needs observed interactions. Without training "
                 "data, fit it to counts from elsewhere: PowerLawPropensity(…).fit(popularity=counts)."
             )
+        training_counts = counts
         if self.unseen == "smooth":
             counts = counts + self.smoothing
         check_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
@@ -186,6 +188,8 @@ class PowerLawPropensity:
         scale = self.scale
         if scale == "calibrated" and gamma_fit is not None:
             scale = gamma_fit.scale
+            if scale is not None and self.unseen == "smooth":
+                scale = _calibrate_scale(scale, training_counts, counts, eta)
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
         item, n_capped = self._apply_scale(np.where(counts > 0, counts**eta, np.nan), scale)
         options: dict[str, float | None] = {"gamma": gamma, "top": _compute_top(counts, eta, scale)}
@@ -285,6 +289,17 @@ class PowerLawPropensity:
                 f"the largest scale that keeps all in (0, 1] is {1 / np.nanmax(powers):.6g}."
             )
         return values, 0
+
+
+def _calibrate_scale(scale: float, counts: FloatArray, smoothed_counts: FloatArray, eta: float) -> float:
+    """Return κ for smoothed counts, from κ that was fitted to the counts.
+
+    With both, the items of the log have the same number of relevant pairs, Σ n*_i/P_i.
+    """
+    seen = counts > 0
+    n_relevant = (counts[seen] ** (1 - eta)).sum()
+    n_smoothed = (counts[seen] * smoothed_counts[seen] ** -eta).sum()
+    return float(scale * n_smoothed / n_relevant)
 
 
 def _compute_top(counts: FloatArray, eta: float, scale: str | float | None) -> float | None:
