@@ -274,9 +274,9 @@ def _write_assumption(verdict: Verdict) -> str:
         clauses.append(_describe_weights_without_guarantee(verdict))
     elif verdict.weighted and not verdict.is_consistent:
         clauses.append(f"{display_name(verdict.weighted)} is biased even with the true propensities")
+    elif verdict.unweighted and verdict.weighted == SNIPS_GLOBAL:
+        clauses.append(_describe_global_weights(verdict))
     elif verdict.unweighted:
-        if verdict.weighted == SNIPS_GLOBAL:
-            clauses.append(f"{display_name(verdict.weighted)} assumes equally exposed users")
         clauses += _describe_assumed_weights(verdict.support)
     if not clauses:
         return ""
@@ -294,6 +294,17 @@ def _describe_weights_without_guarantee(verdict: Verdict) -> str:
     if support is not None and support.basis == "assumed":
         return f"{weighted} assumes the propensities, without guarantee for {verdict.metric}"
     return f"{weighted} has no guarantee for {verdict.metric}"
+
+
+def _describe_global_weights(verdict: Verdict) -> str:
+    """Return the assumptions of globally normalised SNIPS: on users, and on propensities that are assumed."""
+    assumptions = ["equally exposed users"]
+    support = verdict.support
+    if support is not None and support.basis == "assumed" and support.gamma is not None:
+        assumptions.insert(0, f"γ = {format_number(support.gamma)}")
+    elif support is not None and support.basis == "assumed":
+        assumptions.insert(0, "the propensities")
+    return f"{display_name(verdict.weighted)} assumes {join_names(assumptions)}"
 
 
 def _describe_assumed_weights(support: WeightSupport | None) -> list[str]:
