@@ -26,7 +26,7 @@ def conclusion(*verdicts: Verdict) -> str:
 def test_without_weights_the_first_by_aoa_is_named_in_the_log_with_its_p_value():
     text = write_verdict([decide(AB)])
     assert text.conclusion == ("No clear winner. In the log, a ranks first by AOA (p = 0.40 against b).")
-    assert text.assumption == f"{UNIFORM}; SNIPS assumes equally exposed users."
+    assert text.assumption == f"{UNIFORM}."
     assert text.next_step == PLAN
     assert str(text) == f"{text.conclusion} {text.assumption} {text.next_step}"
 
@@ -135,7 +135,7 @@ def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_
 def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
     text = write_verdict([decide(AB, BA, "exposure", gamma=0.69, significant=("ab",))])
     assert "b by SNIPS (γ = 0.69 from random exposure; p = 0.002)." in text.conclusion
-    assert text.assumption == f"{UNIFORM}."
+    assert text.assumption == f"{UNIFORM}; SNIPS assumes equally exposed users."
     assert text.next_step == "`ipseval correct` compares the recommenders on the random exposure itself."
 
 
