@@ -314,7 +314,9 @@ def coverage(rows: pd.DataFrame) -> str:
         by_number = part.groupby("number")["covered"].mean()
         error = by_number.sem()
         distance = by_number.mean() - LOWEST_COVERAGE
-        p_values.append(float(stats.t.cdf(distance / error, len(by_number) - 1)) if error > 0 else float(distance >= 0))
+        p_values.append(
+            float(stats.t.cdf(distance / error, len(by_number) - 1)) if error > 0 else float(distance >= 0)
+        )
         cells.append((tuple(key), metric, f"{100 * by_number.mean():.0f} ± {100 * error:.0f}"))
     is_low = multipletests(p_values, method="holm")[0]
     lines = []
@@ -327,7 +329,14 @@ def coverage(rows: pd.DataFrame) -> str:
         mean = f"{100 * by_number.mean():.1f} ± {100 * by_number.sem():.1f}"
         source, size, estimator = key
         lines.append((str(source), f"{size:,}", str(estimator), f"{len(by_number)}", mean, ", ".join(texts)))
-    header = ("source", "exposed users", "estimator", "worlds or splits", "mean coverage, % ± SE", "by metric")
+    header = (
+        "source",
+        "exposed users",
+        "estimator",
+        "worlds or splits",
+        "mean coverage, % ± SE",
+        "by metric",
+    )
     return markdown(header, lines)
 
 

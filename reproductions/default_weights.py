@@ -136,9 +136,7 @@ def thin(study: RandomExposureStudy, rng: np.random.Generator) -> RandomExposure
     return replace(study, biased=study.biased.select(is_kept))
 
 
-def prepare_log(
-    study: RandomExposureStudy, name: str, number: int, test_fraction: float = 0.2
-) -> Case:
+def prepare_log(study: RandomExposureStudy, name: str, number: int, test_fraction: float = 0.2) -> Case:
     """Return the case of a random split of the positives of a log."""
     split = split_random(
         study.positives().biased, test_fraction=test_fraction, rng=np.random.default_rng([SEED, number])
@@ -365,7 +363,11 @@ def unseen_table(rows: pd.DataFrame) -> tuple[str, list[str]]:
     failures: dict[float, list[str]] = {constant: [] for constant in CONSTANTS}
     lines = []
     for (key, part), cell, p_adjusted in zip(cells, compared.values(), adjusted, strict=True):
-        line = [*key, f"{100 * part['unseen_in_test'].mean():.2f}", f"{100 * part['unseen_in_truth'].mean():.2f}"]
+        line = [
+            *key,
+            f"{100 * part['unseen_in_test'].mean():.2f}",
+            f"{100 * part['unseen_in_truth'].mean():.2f}",
+        ]
         line.append(f"{cell.drop:.1f}")
         for constant, p_value in zip(CONSTANTS, p_adjusted, strict=True):
             line.append(f"{cell.smooth[constant]:.1f}")

@@ -98,9 +98,7 @@ class WeightDiagnostics:
         if self.rare_share > HIGH_RARE_SHARE:
             cautions.append(Note.of("weight_on_rare_items", share=self.rare_share, limit=RARE_POPULARITY))
         if self.n_smoothed:
-            cautions.append(
-                Note.of("smoothed_propensities", n=self.n_smoothed, share=self.smoothed_share)
-            )
+            cautions.append(Note.of("smoothed_propensities", n=self.n_smoothed, share=self.smoothed_share))
         if self.pareto_k > HIGH_PARETO_K:
             cautions.append(Note.of("heavy_tail", k=self.pareto_k))
         if self.clipped_share > HIGH_CLIPPED_SHARE:

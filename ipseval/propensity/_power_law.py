@@ -185,11 +185,7 @@ class PowerLawPropensity:
             counts = counts + self.smoothing
         check_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
 
-        scale = self.scale
-        if scale == "calibrated" and gamma_fit is not None:
-            scale = gamma_fit.scale
-            if scale is not None and self.unseen == "smooth":
-                scale = _calibrate_scale(scale, training_counts, counts, eta)
+        scale = self._resolve_scale(gamma_fit, training_counts, counts, eta)
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
         item, n_capped = self._apply_scale(np.where(counts > 0, counts**eta, np.nan), scale)
         options: dict[str, float | None] = {"gamma": gamma, "top": _compute_top(counts, eta, scale)}
@@ -272,6 +268,16 @@ class PowerLawPropensity:
                 counts, self.exposure.n_exposed, self.exposure.n_positive, n_users=train.n_users
             )
         return gamma_fit.gamma, gamma_fit
+
+    def _resolve_scale(
+        self, gamma_fit: GammaFit | None, training_counts: FloatArray, counts: FloatArray, eta: float
+    ) -> str | float | None:
+        """Return the scale as it was passed, or κ of a fit to random exposure for the counts of the power law."""
+        if self.scale != "calibrated" or gamma_fit is None:
+            return self.scale
+        if gamma_fit.scale is None or self.unseen != "smooth":
+            return gamma_fit.scale
+        return _calibrate_scale(gamma_fit.scale, training_counts, counts, eta)
 
     def _apply_scale(self, powers: FloatArray, scale: str | float | None) -> tuple[FloatArray, int]:
         """Return the propensity, and the number of values that were set to 1."""

@@ -61,7 +61,9 @@ def test_unweighted_estimators_have_no_popularity_groups():
     assert group_weights_by_popularity(
         unweighted.samples["any"], unweighted.definitions[1], unweighted.propensity
     ).empty
-    weighted = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0, unseen="drop"), ["aoa", "snips-pooled", "snips-global"])
+    weighted = evaluate_items(
+        ipseval.PowerLawPropensity(gamma=0.0, unseen="drop"), ["aoa", "snips-pooled", "snips-global"]
+    )
     assert group_weights_by_popularity(
         weighted.samples["any"], weighted.definitions[1][:1], weighted.propensity
     ).empty

@@ -138,7 +138,10 @@ def test_gamma_above_one_in_a_resample_does_not_warn_again():
     log, _ = world(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert PowerLawPropensity(gamma=2.0, unseen="drop").refit(log)(np.ones(log.n_users, dtype=int)).gamma == 2.0
+        assert (
+            PowerLawPropensity(gamma=2.0, unseen="drop").refit(log)(np.ones(log.n_users, dtype=int)).gamma
+            == 2.0
+        )
 
 
 @pytest.mark.parametrize(

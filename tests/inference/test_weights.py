@@ -163,7 +163,11 @@ def split_sample() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((N_USERS, N_ITEMS)) < 0.2)
     popularity = np.arange(1, N_ITEMS + 1)
-    propensity = ipseval.PowerLawPropensity(gamma=1.0, scale="max", unseen="drop").fit(popularity=popularity).clip(floor=0.1)
+    propensity = (
+        ipseval.PowerLawPropensity(gamma=1.0, scale="max", unseen="drop")
+        .fit(popularity=popularity)
+        .clip(floor=0.1)
+    )
 
     def sample(users: slice) -> Sample:
         rows = np.isin(user, np.arange(N_USERS)[users])

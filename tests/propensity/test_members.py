@@ -119,7 +119,10 @@ def test_a_chain_holds_the_largest_propensity_of_a_scale_and_the_cap():
     power_law = PowerLawPropensity(gamma=0.0, scale=0.1, unseen="drop").fit(popularity=[4, 16, 64])
     assert power_law.gamma_chain().for_gamma(0.0)[0] == pytest.approx([0.2, 0.4, 0.8])
     assert power_law.gamma_chain().for_gamma(1.0)[0] == pytest.approx([0.05, 0.2, 0.8])
-    assert PowerLawPropensity(eta=1, scale=0.25, unseen="drop").fit(popularity=[1, 4]).item.tolist() == [0.25, 1]
+    assert PowerLawPropensity(eta=1, scale=0.25, unseen="drop").fit(popularity=[1, 4]).item.tolist() == [
+        0.25,
+        1,
+    ]
     gamma_fit = fit_gamma_from_exposure(
         [4, 16, 36, 64, 100], [9] * 5, [1, 2, 3, 4, 5], held_out=[1] * 5, n_users=1
     )
@@ -156,7 +159,7 @@ def test_a_warning_names_the_line_of_the_user():
         PowerLawPropensity(gamma=1.5, unseen="drop").fit(popularity=[1, 2])
     assert caught[0].filename == __file__
     with pytest.warns(IdentificationWarning) as caught:
-        PowerLawPropensity(gamma="fit", recommendations=np.array([[0], [1], [1]]), source="evaluated", unseen="drop").fit(
-            ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1, 2, 0], "item": [0, 1, 1, 2]}))
-        )
+        PowerLawPropensity(
+            gamma="fit", recommendations=np.array([[0], [1], [1]]), source="evaluated", unseen="drop"
+        ).fit(ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1, 2, 0], "item": [0, 1, 1, 2]})))
     assert {warning.filename for warning in caught} == {__file__}

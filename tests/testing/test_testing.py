@@ -174,7 +174,9 @@ def test_another_propensity_is_an_error_for_weighted_estimators_only(tmp_path):
     path = tmp_path / "weighted.npz"
     options = {"metrics": ["recall@5"], "estimators": ["aoa", "snips-global"]}
     scores = add_noise(TRUTH, 1)
-    evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.5, unseen="drop"), **options).save(path, ranks=False)
+    evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.5, unseen="drop"), **options).save(
+        path, ranks=False
+    )
     other_gamma = evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.6, unseen="drop"), **options)
     assert_not_worse(other_gamma, path, metric="recall@5", estimator="aoa")
     with pytest.raises(InputError, match=r"propensity_sha256 .*gamma = 0\.5' -> 'power law, gamma = 0\.6'"):

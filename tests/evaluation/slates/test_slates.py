@@ -230,7 +230,9 @@ def test_a_positive_whose_item_the_training_log_lacks_leaves_as_a_pair_and_is_co
     ranked = evaluation.samples["m"].ranked
     assert ranked.n_candidates.tolist() == [2, 2, 2]  # z left query 1
     log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1], "item": ["x", "x"]}))
-    fitted = ipseval.PowerLawPropensity(gamma=0, unseen="drop").fit(log)  # knows x alone, the first item of the slates
+    fitted = ipseval.PowerLawPropensity(gamma=0, unseen="drop").fit(
+        log
+    )  # knows x alone, the first item of the slates
     evaluation = evaluate_slates({"m": SHOWN.drop(columns="propensity")}, propensity=fitted, metrics=["rr"])
     assert evaluation.propensity.popularity.tolist() == [2, 0, 0]
     assert np.isfinite(evaluation.propensity.item).tolist() == [True, False, False]
