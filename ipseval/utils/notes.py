@@ -130,12 +130,10 @@ def _word_users_without_list(n: int, left_out: bool) -> str:
 
 
 def _word_smoothed_propensities(n: int, share: float) -> str:
-    items = "an item that does" if n == 1 else "items that do"
+    item = "an item" if n == 1 else "items"
     verb = "has" if n == 1 else "have"
-    return (
-        f"{format_count(n, 'interaction')} of {items} not occur in training {verb} a smoothed propensity and "
-        f"{share:.0%} of the weight"
-    )
+    interactions = format_count(n, "interaction")
+    return f"{interactions} of {item} outside training {verb} a smoothed propensity and {share:.0%} of the weight"
 
 
 def _word_few_resamples(n: int, n_needed: int, level: float) -> str:
