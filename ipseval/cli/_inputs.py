@@ -243,7 +243,7 @@ def build_propensity(
     return PowerLawPropensity(
         gamma=options.gamma,
         scale=options.scale,
-        unseen=options.unseen or "drop",
+        unseen=options.unseen or "smooth",
         recommendations=recommendations,
         source=options.source,
         exposure=load_random_exposure(options, log) if reads_exposure else None,

@@ -229,7 +229,7 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="largest probability of the power law, required by ips; 'max' for 1, or 'calibrated'",
     )
-    add("--unseen", choices=("drop", "smooth", "raise"), help="items without interactions; default: drop")
+    add("--unseen", choices=("smooth", "drop", "raise"), help="items without interactions; default: smooth")
     add(
         "--recommendations",
         metavar="FILE",
