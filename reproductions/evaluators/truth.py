@@ -80,7 +80,14 @@ def measure_truth(prepared: PreparedSplit) -> dict[str, Any]:
     """Return values, errors, differences of pairs, reliability and replicates of both estimands."""
     context = prepared.context
     weights = draw_user_weights(prepared.users, context.split.n_users)
-    truth: dict[str, Any] = {"models": list(context.models), "metrics": list(context.metrics)}
+    truth: dict[str, Any] = {
+        "models": list(context.models),
+        "metrics": list(context.metrics),
+        "n_training": len(context.split.train),
+        "n_held_out": len(context.split.test),
+        "n_liked_by_seen_users": int(context.exposure.positive.sum()),
+        "n_seen_users": int(np.unique(context.exposure.user).size),
+    }
     for estimand in ESTIMANDS:
         ranks = prepared.truth_ranks
         if estimand == "users":
@@ -119,6 +126,7 @@ def describe_sums(sums: UserSums, weights: np.ndarray, n_models: int, seed: int)
         "tau_of_halves": compare_halves(sums, n_models, seed).tolist(),
         "replicates": sums.resample(weights).reshape(len(weights), n_models, -1).tolist(),
         "n_users": int(sums.users.size),
+        "total": float(sums.denominator.sum()),
     }
 
 
