@@ -19,7 +19,7 @@ from reproductions.evaluators.registry import Estimand, Needs, add_evaluator
 from reproductions.field_study import ONE_THREAD
 
 YANG = "Yang et al., RecSys 2018, doi 10.1145/3240323.3240355"
-STECK = "Steck, RecSys 2011, doi 10.1145/2043932.2043957"
+CREMONESI = "Cremonesi, Koren and Turrin, RecSys 2010, doi 10.1145/1864708.1864721"
 SAITO = "Saito et al., WSDM 2020, doi 10.1145/3336191.3371783"
 SCHNABEL = "Schnabel et al., ICML 2016, arXiv 1602.05352"
 JAIN = "Jain, Prabhu and Varma, KDD 2016, doi 10.1145/2939672.2939756"
@@ -42,7 +42,7 @@ FitPropensity = Callable[[Context], Propensity]
 PROPENSITY_SCORED = {"psp@10": "recall@10", "psndcg@10": "mean_dcg@10"}
 
 
-@add_evaluator("AOA", STECK)
+@add_evaluator("AOA", CREMONESI)
 def compute_pooled_aoa(context: Context) -> pd.DataFrame:
     """Mean over held-out interactions, without weights."""
     return context.evaluate("aoa-pooled")
