@@ -33,7 +33,7 @@ PAGE = ROOT / "docs" / "evaluators.md"
 FIGURE = ROOT / "docs" / "images" / "evaluators.svg"
 TABLES = ROOT / "docs" / "tables" / "evaluators"
 CACHE = ROOT / ".cache" / "reproductions" / "evaluators"
-N_SPLITS = 20
+N_SPLITS = 10
 SIMULATED = "simulated"
 CHECKED = ("AOA", "AOA per user", "random sample (half of the users)")
 
@@ -93,7 +93,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, default=data_folder(), help="folder with coat/, kuairand/ …")
     parser.add_argument("--logs", nargs="+", help="names of logs; all whose folder is there by default")
     parser.add_argument("--evaluators", nargs="+", help="names of evaluators; all by default")
-    parser.add_argument("--splits", type=int, default=N_SPLITS, help=f"number of splits, {N_SPLITS} by default")
+    parser.add_argument(
+        "--splits", type=int, default=N_SPLITS, help=f"number of splits, {N_SPLITS} by default"
+    )
     parser.add_argument("--processes", type=int, default=2, help="number of processes, 2 by default")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of finished cells")
     parser.add_argument("--add", type=Path, nargs="+", default=[], help="files that add evaluators or logs")

@@ -134,5 +134,3 @@ def write_complete_lines(file: Path) -> None:
 def add_seconds(cells: Iterable[dict[str, Any]]) -> float:
     """Return the processor time of some cells in seconds."""
     return math.fsum(cell["seconds"] for cell in cells)
-
-

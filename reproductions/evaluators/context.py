@@ -247,5 +247,3 @@ def prepare_split(
         truth_held_out_users=np.unique(whole_split.test.user[np.isin(whole_split.test.user, log.truth.user)]),
         users=np.union1d(log.exposure.user, log.truth.user),
     )
-
-

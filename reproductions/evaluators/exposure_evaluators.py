@@ -73,7 +73,11 @@ for n_exposed, sample in SAMPLES.items():
         estimators=forms,
     )
     add_snips(
-        f"measured per item{suffix}", SCHNABEL, partial(fit_direct, n_users=n_exposed), needs=sample, estimators=forms
+        f"measured per item{suffix}",
+        SCHNABEL,
+        partial(fit_direct, n_users=n_exposed),
+        needs=sample,
+        estimators=forms,
     )
     add_snips(
         f"density ratio{suffix}",

@@ -69,9 +69,10 @@ def fit_list_gamma(context: Context) -> float:
     """Return the mean over recommenders of the γ that is fitted to their lists."""
     train = context.split.train
     gammas = []
-    for name in FACTOR_MODELS:
-        if name not in context.models:
-            continue
+    names = [name for name in FACTOR_MODELS if name in context.models]
+    if not names:
+        raise InputError("no recommender factorises the log")
+    for name in names:
         lists = top_items(context.models[name], context.split, k=LIST_LENGTH, compute=ONE_THREAD)
         counts = count_recommendations(lists, train, k=LIST_LENGTH, rng=0)
         gammas.append(fit_gamma(train.popularity, counts, source="evaluated").gamma)
@@ -118,7 +119,9 @@ add_snips("γ = 0", SAITO, fit_saito)
 add_snips("γ = 1.55 (published)", YANG, fit_yang)
 add_snips("γ of lists", YANG, fit_lists)
 add_snips("γ = 0, clipped", SAITO, partial(clip_power_law, gamma=GAMMA_SAITO), estimators=("snips-pooled",))
-add_snips("γ = 1.55, clipped", IONIDES, partial(clip_power_law, gamma=GAMMA_YANG), estimators=("snips-pooled",))
+add_snips(
+    "γ = 1.55, clipped", IONIDES, partial(clip_power_law, gamma=GAMMA_YANG), estimators=("snips-pooled",)
+)
 add_snips("published or counted", SCHNABEL, take_measured, needs="measured")
 
 

@@ -84,7 +84,9 @@ def check_estimates(estimates: object, name: str, context: Context) -> pd.DataFr
         raise ValueError(f"the evaluator {name!r} must return a DataFrame; got {type(estimates).__name__}.")
     missing = [column for column in COLUMNS if column not in estimates.columns]
     if missing:
-        raise ValueError(f"the frame of {name!r} must have the columns {', '.join(COLUMNS)}; it lacks {missing}.")
+        raise ValueError(
+            f"the frame of {name!r} must have the columns {', '.join(COLUMNS)}; it lacks {missing}."
+        )
     if estimates.duplicated(["model", "metric"]).any():
         raise ValueError(f"the frame of {name!r} must have one row per model and metric; some are repeated.")
     cells = pd.MultiIndex.from_product([list(context.models), context.metrics], names=["model", "metric"])

@@ -134,9 +134,7 @@ def average_counts(truths: list[dict[str, Any]]) -> dict[str, float]:
 # --- Measures -----------------------------------------------------------------------------------------------
 
 
-def compute_squared_error(
-    estimates: np.ndarray, truth: np.ndarray, truth_variance: np.ndarray
-) -> np.ndarray:
+def compute_squared_error(estimates: np.ndarray, truth: np.ndarray, truth_variance: np.ndarray) -> np.ndarray:
     """Return the mean over models of (estimate − truth)² less the variance of the truth, (…, n_metrics).
 
     The last two axes are models and metrics. The noise of the truth adds its variance to the expectation of
