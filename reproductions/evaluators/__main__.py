@@ -103,7 +103,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="write the page, its figure and its tables")
     options = parser.parse_args(arguments)
     if options.check is not None:
-        check(options)
+        try:
+            check(options)
+        except ValueError as error:
+            raise SystemExit(f"{options.check}: {error}") from error
         return
     load_plugins(options.add)
     evaluators = options.evaluators or list(EVALUATORS)

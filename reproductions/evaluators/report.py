@@ -50,6 +50,12 @@ def format_number(interval: Interval) -> str:
     return f"{value:.2f} ({low:.2f} to {high:.2f})"
 
 
+def format_tau(interval: Interval) -> str:
+    """Return Kendall's τ and its interval within [−1, 1]."""
+    value, low, high = interval
+    return format_number((value, max(low, -1.0), min(high, 1.0)))
+
+
 def format_mean_percent(values: np.ndarray) -> str:
     """Return the mean of shares in per cent."""
     if np.isnan(values).all():
@@ -70,7 +76,7 @@ def tabulate_log(results: LogResults, scores: Mapping[str, EvaluatorScores]) -> 
             score.evaluator.needs,
             format_percent(error.average()),
             " / ".join(format_mean_percent(error.value[[place]]) for place in range(len(results.metrics))),
-            format_number(score.tau.average()),
+            format_tau(score.tau.average()),
             format_percent(score.sign_errors.average()),
             format_mean_percent(score.coverage),
             format_mean_percent(width),
@@ -149,7 +155,7 @@ def tabulate_order(all_results: Sequence[LogResults], scores: ScoresByLog) -> st
         lowest = min(differences, key=lambda name: differences[name][0])
         rows.append((
             results.log,
-            format_number(by_name["AOA"].tau.average()),
+            format_tau(by_name["AOA"].tau.average()),
             f"{len(better)} of {len(differences)}",
             f"{best}: {format_number(differences[best])}",
             f"{len(worse)} of {len(differences)}",
