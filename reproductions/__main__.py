@@ -37,6 +37,7 @@ PIECES: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
     "exposure": ((("random_exposure", *DATA),), ""),
     "cm100k": ((("cm100k", *DATA),), ""),
     "defaults": ((("default_weights", "--cache", "{cache}/weights", *DATA),), ""),
+    "evaluators": ((("evaluators", *DATA),), ""),
     "leaderboard": ((("leaderboard", "{cache}/leaderboard", *DATA),), ""),
     "field": ((("field_study", "{cache}/field", *DATA),), ""),
     "validation": (
