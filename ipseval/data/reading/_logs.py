@@ -194,7 +194,7 @@ def read(
         opened_source, names, ignored_columns, use_outcomes=not isinstance(min_value, float)
     )
     builder = LogBuilder.from_source(opened_source, match, units, na_values=missing_text)
-    builder.check_roles(opened_source)
+    builder.check_roles(opened_source, ignored_columns)
     if min_value is None and opened_source.layout is not None and opened_source.layout.trec == "qrels":
         min_value = 1.0
     builder.leave_out_missing(missing)

@@ -28,33 +28,11 @@ from ipseval.data.reading._dialect import (
 )
 from ipseval.data.reading._whole_numbers import are_whole_numbers, is_in_usual_spelling, sum_field_lengths
 from ipseval.errors import InputError, Problem, ProblemsError
-from ipseval.utils.artefacts import reading
+from ipseval.utils.artefacts import MISSING_TEXT, reading
 from ipseval.utils.checks import format_examples
 
 LayoutName = Literal["auto", "table", "pairs", "adjacency", "trec"]
 LAYOUTS = ("auto", "table", "pairs", "adjacency", "trec")
-# Text that pandas reads as a missing number or time; an id is missing only if it is empty.
-MISSING_TEXT = (
-    "",
-    "#N/A",
-    "#N/A N/A",
-    "#NA",
-    "-1.#IND",
-    "-1.#QNAN",
-    "-NaN",
-    "-nan",
-    "1.#IND",
-    "1.#QNAN",
-    "<NA>",
-    "N/A",
-    "NA",
-    "NULL",
-    "NaN",
-    "None",
-    "n/a",
-    "nan",
-    "null",
-)
 MIN_LINES = 5  # lines of unequal length are adjacency lists only in files with so many lines
 _UNIT_SEPARATOR = b"\x1f"  # replaces a separator of several letters, which the parser does not support
 _BLANK_LINES = re.compile(rb"\n *(?=\n)")
@@ -226,6 +204,7 @@ def read_text(
     if lines is None:
         lines = _normalise(path, content, layout.separator)
         if layout.name == "adjacency":
+            _check_last_list(path, content)
             return _read_adjacency_lists(lines)[list(columns)]
         lines = _detect_quoting(path, lines)
         n_records = _check_fields(path, lines, layout)
@@ -420,6 +399,16 @@ def _check_fields(path: Path, lines: Lines, layout: Layout) -> int:
         "its items (as load_adjacency reads them)",
     )
     raise ProblemsError(str(path), [problem])
+
+
+def _check_last_list(path: Path, content: bytes) -> None:
+    """Raise `InputError` if a text ends behind a user, without the items and the newline of the line."""
+    last_line = content[content.rfind(b"\n") + 1 :]
+    if len(last_line.split()) == 1:
+        raise InputError(
+            f"{path} must end with a complete line; got a last line of a user alone, {last_line.decode()!r:.40}, "
+            "without a newline. Write the file again, or add the newline if this user has no item."
+        )
 
 
 def _read_adjacency_lists(lines: Lines) -> pd.DataFrame:
