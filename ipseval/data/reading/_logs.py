@@ -69,11 +69,12 @@ def read(
 
     Parameters
     ----------
-    source : path, data frame, mapping or sparse matrix
+    source : path, data frame, mapping, list of tuples or sparse matrix
         * A file of text (CSV, TSV, u.data), JSON (.json as pandas writes it, .jsonl, .ndjson) or Parquet, or
           a folder of Parquet files. Text and JSON may be compressed by gzip, bz2, xz or zip.
         * A data frame that narwhals supports (pandas, polars, pyarrow, DuckDB relations, …).
         * A mapping of columns, or {user: [item, …]}.
+        * A list of tuples (user, item, …), whose columns have the roles of those of a file without a header.
         * A scipy sparse matrix of users × items, whose ids are `users` and `items`, or the numbers of rows
           and columns.
 

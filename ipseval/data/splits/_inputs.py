@@ -10,7 +10,7 @@ from narwhals.typing import IntoDataFrame
 
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions, check_interactions
-from ipseval.data.reading import read
+from ipseval.data.reading import are_records, read
 from ipseval.data.sparse import SparseMatrix, is_sparse_matrix
 from ipseval.errors import InputError, ProblemsError
 from ipseval.utils.checks import check_fraction
@@ -36,8 +36,8 @@ def to_interactions(log: LogLike) -> Interactions:
 
 
 def _is_readable(log: object) -> bool:
-    """Return whether `read` can find a log in an object: a data frame, a mapping or a sparse matrix."""
-    return hasattr(log, "columns") or isinstance(log, Mapping) or is_sparse_matrix(log)
+    """Return whether `read` can find a log in an object: a frame, a mapping, tuples or a sparse matrix."""
+    return hasattr(log, "columns") or isinstance(log, Mapping) or is_sparse_matrix(log) or are_records(log)
 
 
 def check_shares(test_fraction: float, validation_fraction: float) -> None:

@@ -17,6 +17,7 @@ from ipseval.data.interactions import (
     check_interactions,
     encode_in_universe,
 )
+from ipseval.data.reading import Threshold, check_threshold
 from ipseval.data.splits._leakage import Leakage
 from ipseval.data.splits._part_readers import PartLike, read_parts
 from ipseval.errors import InputError
@@ -318,6 +319,7 @@ class Split(Universe):
         item: str | None = None,
         value: str | None = None,
         timestamp: str | None = None,
+        threshold: Threshold | None = None,
         users: npt.ArrayLike | None = None,
         items: npt.ArrayLike | None = None,
         duplicates: Duplicates = "raise",
@@ -328,16 +330,19 @@ class Split(Universe):
 
         Parameters
         ----------
-        train, test, validation : data frames, Interactions, mappings or sparse matrices
-            One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or scipy sparse
-            matrices, users × items, all of one shape, whose ids are `users` and `items` or the numbers of
-            rows and columns. If `train` is None, there are no training items to exclude from the candidates,
+        train, test, validation : data frames, Interactions, mappings, matrices, pairs or paths
+            One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or matrices of
+            scipy or NumPy, users × items, all of one shape, whose ids are `users` and `items` or the numbers
+            of rows and columns; or a list of tuples (user, item); or a file, as in `ipseval.read`. If `train` is None, there are no training items to exclude from the candidates,
             and a propensity that is fitted to n* needs these counts from elsewhere: `fit(popularity=…)`.
         user, item : str, optional
             Names of the columns of ids. Default: "user" and "item", or the usual names of `ipseval.read`,
             such as user_id and sku, in each frame.
         value, timestamp : str, optional
-            Names of the columns of values and times. By default, they are not read.
+            Names of the columns of values and times. By default, they are not read; a frame with a column of
+            ratings then needs a threshold.
+        threshold : float, "all" or None
+            Smallest value of a positive, as in `ipseval.read`.
         users, items : array-like of ids, optional
             The whole universe in order. Default: the sorted ids of all frames. Pass the whole catalogue if it
             is larger than the items with interactions, because the other items compete in the ranking too.
@@ -380,7 +385,14 @@ class Split(Universe):
         if validation is not None:
             parts["validation"] = validation
         columns = {"user": user, "item": item, "value": value, "timestamp": timestamp}
-        logs = read_parts(parts, columns, users=users, items=items, duplicates=duplicates)
+        logs = read_parts(
+            parts,
+            columns,
+            threshold=check_threshold(threshold),
+            users=users,
+            items=items,
+            duplicates=duplicates,
+        )
         if train is None:
             logs[0] = _make_empty(logs[0])
         coded_logs = _recode_logs(logs, users, items, user or "user", item or "item")
@@ -449,20 +461,33 @@ def _merge_ids(id_arrays: list[AnyArray], column: str) -> AnyArray:
     return np.asarray(ids)
 
 
-def resolve_split(split: object, train: Any, test: Any) -> Split:
-    """Return the split that was passed, or the one of `train` and `test`.
+def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | None = None) -> Split:
+    """Return the split that was passed, or the one of `train` and `test`, which may take its place.
 
     Raises
     ------
     InputError
         Unless exactly one of `split` and the pair (`train`, `test`) was passed.
     """
+    if isinstance(test, (list, tuple)) and test and all(isinstance(entry, str) for entry in test):
+        raise InputError(
+            f"test must be held-out interactions; got labels {list(test)!r:.80}. Pass "
+            f'evaluate({{"name": lists}}, train=train, test=test, metrics={list(test)!r:.80}).'
+        )
+    if split is not None and not isinstance(split, Split) and test is not None and train is None:
+        train = split
+        split = None
     has_parts = train is not None or test is not None
     if split is not None and has_parts:
         raise InputError("Pass either `split` or `train` and `test`; got both.")
     if split is not None:
         check_split(split)
         assert isinstance(split, Split)
+        if threshold is not None:
+            raise InputError(
+                "threshold applies to `train` and `test`; got a split. Read its log by "
+                "ipseval.read(log, threshold=…)."
+            )
         return split
     if test is None:
         if train is None:
@@ -476,7 +501,7 @@ def resolve_split(split: object, train: Any, test: Any) -> Split:
             "`test` requires `train`, the training interactions; got None. Pass train=frame, or "
             "split=Split.from_frames(None, test) where there are none."
         )
-    return Split.from_frames(train, test)
+    return Split.from_frames(train, test, threshold=threshold)
 
 
 @dataclass(frozen=True)
