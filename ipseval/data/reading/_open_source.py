@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from ipseval.data.reading._file_source import open_file
 from ipseval.data.reading._frame_source import open_frame
 from ipseval.data.reading._list_rows import explode_lists
 from ipseval.data.reading._mapping_source import open_mapping
+from ipseval.data.reading._record_source import are_records, open_records
 from ipseval.data.reading._source import ReadOptions, Source
 from ipseval.utils.checks import refuse_masked
 
@@ -27,8 +27,10 @@ def open_source(source: object, options: ReadOptions, frame_name: str = "the dat
 def _open_table(source: object, options: ReadOptions, frame_name: str) -> Source:
     """Return the table of a source, in which lists stay lists."""
     if isinstance(source, (str, os.PathLike)):
-        return open_file(Path(source), options)
+        return open_file(source, options)
     if isinstance(source, Mapping):
         return open_mapping(source, options, frame_name)
+    if are_records(source):
+        return open_records(source, "the list")
     refuse_masked(source, "the source")
     return open_frame(source, frame_name)

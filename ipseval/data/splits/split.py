@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -112,7 +113,7 @@ class Split(Universe):
 
     def __post_init__(self) -> None:
         for name, part in self._parts.items():
-            check_interactions(part, name)
+            check_interactions(part, name, "the data to Split.from_frames(train, test)")
         check_type("description", self.description, str)
         for name in ("n_overlap_dropped", "n_tied_users", "n_purged", "n_repeats_merged"):
             check_positive_int(name, getattr(self, name), minimum=0)
@@ -120,8 +121,9 @@ class Split(Universe):
         for part in self._held_out_parts.values():
             if not same_ids(part, self.train):
                 raise InputError(
-                    "the parts of a split must share one universe of ids; "
-                    "build them with Split.from_frames or from one Interactions object."
+                    "the parts of a split must share one universe of ids; build them with "
+                    "Split.from_frames(train, test), or from one Interactions object. Train recommenders on the "
+                    "part .train of the split."
                 )
         if len(self.test) == 0:
             raise InputError(NO_POSITIVE)
@@ -159,6 +161,13 @@ class Split(Universe):
         if self.validation is None:
             return {"test": self.test}
         return {"test": self.test, "validation": self.validation}
+
+    def __iter__(self) -> Iterator[Interactions]:
+        """Return the parts in their order, as `train, test = split` and `train, validation, test = split` need."""
+        yield self.train
+        if self.validation is not None:
+            yield self.validation
+        yield self.test
 
     if not TYPE_CHECKING:  # for type checkers a subscript stays an error
 
