@@ -116,6 +116,29 @@ def join_values(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+def take_lists(options: argparse.Namespace, unknown: Sequence[str]) -> list[str]:
+    """Take files beside --train and --test as recommendation lists, named by their stems; return the others.
+
+    Without --train and --test, a file is the LOG.
+    """
+    has_parts = getattr(options, "train", None) and getattr(options, "test", None) and hasattr(options, "model")
+    if not has_parts or options.log is None:
+        return list(unknown)
+    files = [options.log]
+    other_arguments = []
+    for argument in unknown:
+        if Path(argument).is_file():
+            files.append(argument)
+        else:
+            other_arguments.append(argument)
+
+    options.log = None
+    options.model = list(options.model or [])
+    for file in files:
+        options.model.append(f"{Path(file).stem}={file}")
+    return other_arguments
+
+
 def _run(arguments: list[str], options: argparse.Namespace) -> int:
     """Parse the arguments into `options`, run the command and return its exit code."""
     parser = build_parser()
@@ -123,6 +146,7 @@ def _run(arguments: list[str], options: argparse.Namespace) -> int:
         write_error(parser.format_help().rstrip("\n"))
         return ERROR
     _, unknown = parser.parse_known_args(join_values(arguments), options)
+    unknown = take_lists(options, unknown)
     if unknown:
         options.parser.refuse_unknown(unknown)
     with warnings.catch_warnings():

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ipseval.data.reading.column_names import normalize_name
-from ipseval.errors import InputError
 from ipseval.utils.columns import as_frame, frame_columns
 
 SINGLE_NAME = "model"  # name of a recommender that is passed alone
@@ -20,14 +19,17 @@ MODEL_COLUMNS = ("algorithm", "model", "recommender", "system", "run", "method")
 def name_models(models: Any) -> Any:
     """Return a recommender that is passed alone as {"model": recommender}, and every other argument unchanged.
 
-    A mapping is one recommender if it holds the list of each user: {user: [item, …]} or {user: {item: score}}.
+    A mapping is one recommender if it holds the list of each user: {user: [item, …]} or {user: {item: score}}. A
+    frame of lists with a column that names recommenders, as LensKit makes it, holds several. Recommenders in a
+    list are named by their numbers.
     """
     if isinstance(models, Mapping):
         return {SINGLE_NAME: models} if _holds_user_lists(models) else models
+    if isinstance(models, list) and models and all(_is_whole_model(model) for model in models):
+        return {f"{SINGLE_NAME} {number}": model for number, model in enumerate(models, start=1)}
     if models is None or isinstance(models, (str, bytes, list, set, Number)):
         return models
-    refuse_several_models(models)
-    return {SINGLE_NAME: models}
+    return _split_by_model(models)
 
 
 def _holds_user_lists(mapping: Mapping[Any, Any]) -> bool:
@@ -47,16 +49,26 @@ def _are_ids(values: list[Any] | tuple[Any, ...]) -> bool:
     return all(isinstance(value, (str, Number, np.generic)) for value in values)
 
 
-def refuse_several_models(frame: object) -> None:
-    """Raise `InputError` for a frame with a column that names several recommenders."""
+def _is_whole_model(model: object) -> bool:
+    """Return whether an entry of a list is a recommender, and not the list or the scores of one user."""
+    if isinstance(model, tuple):
+        return any(np.ndim(part) > 1 for part in model)
+    if isinstance(model, (str, bytes, Number, np.generic, list, set)) or model is None:
+        return False
+    return not isinstance(model, np.ndarray) or model.ndim == 2
+
+
+def _split_by_model(frame: Any) -> dict[str, Any]:
+    """Return the rows of each recommender if a column of a frame names several, else one recommender."""
     for column in frame_columns(frame):
         if normalize_name(str(column)) not in MODEL_COLUMNS:
             continue
         table = as_frame(frame)
         assert table is not None
-        n_models = table[column].n_unique()
-        if n_models > 1:
-            raise InputError(
-                f"models must be one recommender or a mapping from names; got a frame with {n_models} values in "
-                f"column {str(column)!r}. Pass {{name: rows for name, rows in frame.groupby({str(column)!r})}}."
-            )
+        names = table[column].unique().sort().to_list()
+        if len(names) > 1 and all(isinstance(name, str) for name in names):
+            models: dict[str, Any] = {}
+            for name in names:
+                models[name] = table.filter(table[column] == name).drop(column).to_native()
+            return models
+    return {SINGLE_NAME: frame}

@@ -201,6 +201,10 @@ class KnownPropensity:
             known_items = _select_known_labels(self.item, item_ids)
             aligned_item: Any = align_labels(known_items, item_ids, "item")  # as_float_vector checks the values
             return as_float_vector("item", aligned_item, size=int(item_ids.size))
+        is_known = np.isin(table["item"].to_numpy(), item_ids)
+        has_all_items = np.unique(table["item"].to_numpy()[is_known]).size == item_ids.size
+        if has_all_items and not is_known.all():
+            table = table.filter(is_known.tolist())
         codes, _ = encode_in_universe(
             table["item"].to_numpy(), item_ids, "column 'item' of the propensity frame"
         )

@@ -29,6 +29,9 @@ from ipseval.utils.types import AnyArray, BoolArray, IntArray
 # Largest share of entries with items unknown to the split that are items of the catalogue without interactions.
 # A larger share is more likely a mistake in the ids.
 MOST_UNKNOWN = 0.1
+# Largest share of entries that are training items of their user in lists of a recommender that excludes some of
+# them. A larger share is more likely a recommender that excludes none.
+MOST_SEEN = 0.25
 TAKES = "ipseval.Lists or read_lists"
 Role: TypeAlias = Literal["user", "item"]
 
@@ -174,9 +177,22 @@ class ListResolver:
             DataWarning,
         )
 
+    def _warn_about_seen_items(self, n_seen: int, n_entries: int) -> None:
+        """Warn that the few training items in lists keep their positions, in which no hit is possible."""
+        warn_user(
+            f"{n_seen:,} of {n_entries:,} entries of {self.name!r} are training items of their user, which cannot "
+            "be hits. They keep their positions. Pass ipseval.Lists(…, seen='drop') to move the other entries "
+            "up.",
+            DataWarning,
+        )
+
     def _drop_seen(self, seen: BoolArray, user: IntArray, item: IntArray, keep: BoolArray) -> None:
         """Remove from `keep` the training items of their user, or record a problem."""
-        if self.lists.seen == "raise":
+        treatment_of_seen = self.lists.seen
+        if treatment_of_seen == "raise" and not self._has_options and seen.sum() <= MOST_SEEN * seen.size:
+            treatment_of_seen = "keep"
+            self._warn_about_seen_items(int(seen.sum()), seen.size)
+        if treatment_of_seen == "raise":
             first = np.flatnonzero(seen)[0]
             pair = (self.split.user_ids[user[first]], self.split.item_ids[item[first]])
             self.problems.append(
@@ -187,7 +203,7 @@ class ListResolver:
                 )
             )
             return
-        if self.lists.seen == "drop":
+        if treatment_of_seen == "drop":
             treatment = "left out"
             n_seen = int((seen & keep).sum())
             keep &= ~seen
@@ -353,6 +369,8 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
         return _convert_mapping(model, name)
     if _is_path(model):
         return _read_file(model)
+    if type(model).__module__ == "torch" and type(model).__name__ == "Tensor":
+        return convert_lists(_to_array(model), split, name)
     if type(model).__module__.startswith("ranx."):
         return Lists(model)
     if _are_position_arrays(model, split):
@@ -362,6 +380,13 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
     if _has_list_columns(model):
         return Lists(model, gaps="raise")
     return model
+
+
+def _to_array(tensor: AnyModel) -> AnyArray:
+    """Return a tensor of torch as an array; gradients and the device are left behind."""
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu()
+    return np.asarray(tensor)
 
 
 def _is_path(model: object) -> bool:

@@ -26,7 +26,7 @@ from ipseval.utils.checks import check_choice, check_positive_int, check_type, f
 from ipseval.utils.ids import is_member, mark_repeats, refuse_header, same_ids, unify_id_types
 from ipseval.utils.notes import Count, counts_frame, drop_zero_counts
 from ipseval.utils.public import public_class
-from ipseval.utils.types import AnyArray
+from ipseval.utils.types import AnyArray, assign
 
 Overlap = Literal["raise", "drop"]
 Seen = Literal["exclude", "include"]
@@ -112,6 +112,8 @@ class Split(Universe):
     is_random: bool = False
 
     def __post_init__(self) -> None:
+        if not all(isinstance(part, Interactions) for part in self._parts.values()):
+            self._read_parts()
         for name, part in self._parts.items():
             check_interactions(part, name, "the data to Split.from_frames(train, test)")
         check_type("description", self.description, str)
@@ -135,6 +137,12 @@ class Split(Universe):
                 )
         if self.seen == "exclude":
             self._check_disjoint()
+
+    def _read_parts(self) -> None:
+        """Read parts that are data, as `Split.from_frames` does."""
+        split = Split.from_frames(self.train, self.test, validation=self.validation, seen=self.seen)
+        for name, part in split._parts.items():
+            assign(self, **{name: part})
 
     def _check_disjoint(self) -> None:
         """Raise `InputError` if a pair is in more than one part."""
