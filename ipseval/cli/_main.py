@@ -121,7 +121,9 @@ def take_lists(options: argparse.Namespace, unknown: Sequence[str]) -> list[str]
 
     Without --train and --test, a file is the LOG.
     """
-    has_parts = getattr(options, "train", None) and getattr(options, "test", None) and hasattr(options, "model")
+    has_parts = (
+        getattr(options, "train", None) and getattr(options, "test", None) and hasattr(options, "model")
+    )
     if not has_parts or options.log is None:
         return list(unknown)
     files = [options.log]

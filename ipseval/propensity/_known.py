@@ -176,9 +176,7 @@ class KnownPropensity:
         def select_pairs(user: IntArray, item: IntArray) -> FloatArray:
             return matrix[user, item].astype(np.float64)
 
-        return self._build(
-            "known per user–item pair", train, function=select_pairs, user_ids=train.user_ids
-        )
+        return self._build("known per user–item pair", train, function=select_pairs, user_ids=train.user_ids)
 
     def _build(
         self, model: str, train: HasIds, *, item: FloatArray | None = None, **values: Any
@@ -199,7 +197,9 @@ class KnownPropensity:
         table = as_frame(self.item)
         if table is None:
             known_items = _select_known_labels(self.item, item_ids)
-            aligned_item: Any = align_labels(known_items, item_ids, "item")  # as_float_vector checks the values
+            aligned_item: Any = align_labels(
+                known_items, item_ids, "item"
+            )  # as_float_vector checks the values
             return as_float_vector("item", aligned_item, size=int(item_ids.size))
         is_known = np.isin(table["item"].to_numpy(), item_ids)
         has_all_items = np.unique(table["item"].to_numpy()[is_known]).size == item_ids.size

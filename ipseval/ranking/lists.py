@@ -287,9 +287,7 @@ def resolve_lists(models: Mapping[str, AnyModel], split: Split) -> dict[str, Any
         if not isinstance(converted_model, Lists):
             resolved_models[name] = converted_model
             continue
-        resolver = ListResolver(
-            converted_model, split, name=name, has_options=isinstance(model, Lists)
-        )
+        resolver = ListResolver(converted_model, split, name=name, has_options=isinstance(model, Lists))
         resolved_models[name] = resolver.resolve()
         if resolver.problems:
             problems[name] = resolver.problems

@@ -349,7 +349,9 @@ def test_a_process_runs_where_it_can_be_asked_even_if_it_is_of_somebody_else(mon
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
 def test_an_id_may_be_the_text_na_and_is_missing_only_if_it_is_empty(ending, tmp_path):
-    frame = pd.DataFrame({"uid": ["NA", "null", None], "item": ["a", "None", "nan"], "score": [1.0, None, 3.0]})
+    frame = pd.DataFrame(
+        {"uid": ["NA", "null", None], "item": ["a", "None", "nan"], "score": [1.0, None, 3.0]}
+    )
     path = tmp_path / f"a.{ending}"
     frame.to_csv(path, index=False, sep="," if ending == "csv" else "\t", na_rep="")
     table = artefacts.read_table(path, {"uid": "user"})

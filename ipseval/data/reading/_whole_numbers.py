@@ -69,5 +69,5 @@ def is_in_usual_spelling(column: pd.Series, n_letters: int) -> bool:
     if column.dtype != np.int64:
         return False
     values: AnyArray = column.to_numpy()
-    is_in_range = values.size > 0 and -LARGEST <= int(values.min()) and int(values.max()) <= LARGEST
+    is_in_range = values.size > 0 and int(values.min()) >= -LARGEST and int(values.max()) <= LARGEST
     return is_in_range and sum_lengths_of_numbers(values) == n_letters

@@ -34,7 +34,9 @@ PartLike: TypeAlias = (
     | str
     | os.PathLike[str]
 )
-MOST_COLUMNS_OF_PAIRS = 4  # an array with more columns is a matrix users × items, with fewer it may hold pairs
+MOST_COLUMNS_OF_PAIRS = (
+    4  # an array with more columns is a matrix users × items, with fewer it may hold pairs
+)
 
 
 def read_parts(
