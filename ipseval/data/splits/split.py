@@ -350,8 +350,9 @@ class Split(Universe):
         train, test, validation : data frames, Interactions, mappings, matrices, pairs or paths
             One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or matrices of
             scipy or NumPy, users × items, all of one shape, whose ids are `users` and `items` or the numbers
-            of rows and columns; or a list of tuples (user, item); or a file, as in `ipseval.read`. If `train` is None, there are no training items to exclude from the candidates,
-            and a propensity that is fitted to n* needs these counts from elsewhere: `fit(popularity=…)`.
+            of rows and columns; or a list of tuples (user, item); or a file, as in `ipseval.read`. If `train`
+            is None, there are no training items to exclude from the candidates, and a propensity that is
+            fitted to n* needs these counts from elsewhere: `fit(popularity=…)`.
         user, item : str, optional
             Names of the columns of ids. Default: "user" and "item", or the usual names of `ipseval.read`,
             such as user_id and sku, in each frame.
