@@ -144,9 +144,9 @@ def evaluate(
     1  better  recall@10       aoa      0.61
     """
     # Every check runs before the ranking, which may take hours.
-    models = name_models(models)
-    check_models(models, "models", "scorer")
     split = resolve_split(split, train, test, threshold)
+    models = name_models(models, split)
+    check_models(models, "models", "scorer")
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_ranks_of_split(model, split, name)

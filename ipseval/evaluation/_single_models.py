@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ipseval.data.reading.column_names import normalize_name
+from ipseval.data.splits import Split
 from ipseval.utils.columns import as_frame, frame_columns
 
 SINGLE_NAME = "model"  # name of a recommender that is passed alone
@@ -16,15 +17,15 @@ SINGLE_NAME = "model"  # name of a recommender that is passed alone
 MODEL_COLUMNS = ("algorithm", "model", "recommender", "system", "run", "method")
 
 
-def name_models(models: Any) -> Any:
+def name_models(models: Any, split: Split) -> Any:
     """Return a recommender that is passed alone as {"model": recommender}, and every other argument unchanged.
 
-    A mapping is one recommender if it holds the list of each user: {user: [item, …]} or {user: {item: score}}. A
+    A mapping is one recommender if its keys are users: {user: [item, …]} or {user: {item: score}}. A
     frame of lists with a column that names recommenders, as LensKit makes it, holds several. Recommenders in a
     list are named by their numbers.
     """
     if isinstance(models, Mapping):
-        return {SINGLE_NAME: models} if _holds_user_lists(models) else models
+        return {SINGLE_NAME: models} if _holds_user_lists(models, split) else models
     if isinstance(models, list) and models and all(_is_whole_model(model) for model in models):
         return {f"{SINGLE_NAME} {number}": model for number, model in enumerate(models, start=1)}
     if models is None or isinstance(models, (str, bytes, list, set, Number)):
@@ -32,9 +33,12 @@ def name_models(models: Any) -> Any:
     return _split_by_model(models)
 
 
-def _holds_user_lists(mapping: Mapping[Any, Any]) -> bool:
-    """Return whether the values of a mapping are lists of items, or items with scores."""
-    first_value = next(iter(mapping.values()), None)
+def _holds_user_lists(mapping: Mapping[Any, Any], split: Split) -> bool:
+    """Return whether a mapping has a user of the split as a key, and lists of items as values."""
+    users = set(split.user_ids.tolist())
+    if users.isdisjoint(mapping):
+        return False
+    first_value = next(iter(mapping.values()))
     if isinstance(first_value, Mapping):
         return isinstance(next(iter(first_value.values()), None), (Number, np.generic))
     if isinstance(first_value, np.ndarray):
