@@ -108,7 +108,7 @@ PANDAS = [
     Call(
         "cli('evaluate --train train.csv --test test.csv --recs a.csv b.csv --threshold 4')",
         "--model NAME=FILE",
-        "cli('evaluate --train train.csv --test test.csv --model a=a.csv --model b=b.csv --threshold 4 --unknown candidate')",
+        "cli('evaluate a.csv b.csv --train train.csv --test test.csv --threshold 4 --unknown candidate')",
     ),
     Call("cli('split log.csv --test-fraction 0.2 --seed 0 --threshold 4 --out splits/')"),
 ]
@@ -155,7 +155,7 @@ FRAMES = [
     Call(
         "cli('compare a.csv b.csv --train train.csv --test test.csv --threshold 4')",
         "ipseval evaluate --train FILE",
-        "cli('evaluate --train train.csv --test test.csv --model a=a.csv --model b=b.csv --threshold 4 --unknown candidate')",
+        "cli('evaluate a.csv b.csv --train train.csv --test test.csv --threshold 4 --unknown candidate')",
     ),
     Call("cli('gate --baseline a.csv')", "ipseval compare", "cli('compare --help')"),
 ]
