@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from ipseval.data.reading import Threshold
-from ipseval.data.splits import Split
 from ipseval.data.splits.split import SplitSummary, resolve_split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator
