@@ -37,7 +37,7 @@ def adaptive_sampled(
     """
     drawn, last, above, n = stages(model, split, n_initial, n_max, np.random.default_rng(rng))
     law = fitted(likelihood(drawn, last, above, n), n_iterations)
-    values = ipseval.metric(metric).at_rank(np.arange(1.0, law.size + 1), float(n.max()))
+    values = ipseval.metric(metric).value_at_rank(np.arange(1.0, law.size + 1), float(n.max()))
     return float(law @ values), drawn
 
 

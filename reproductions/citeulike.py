@@ -63,7 +63,7 @@ class YangAuc(AdditiveMetric):
     name, kind, definition = "auc (Yang)", "mean", Atop.definition
     default_ties, reads_n = "mean", True
 
-    def _curve(self, rank: Any, n_candidates: Any) -> Any:
+    def _value_at_rank(self, rank: Any, n_candidates: Any) -> Any:
         return 1 - (rank - 1) / n_candidates
 
 

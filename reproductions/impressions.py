@@ -80,7 +80,9 @@ class World:
             self.lists[name] = top.item.reshape(N_POOL, K), top.n_above.reshape(N_POOL, K)
             for label in METRICS:
                 metric = ipseval.metric(label)
-                gain = metric.at_rank(np.arange(1.0, K + 2), N_ITEMS)  # the last one is "beyond the list"
+                gain = metric.value_at_rank(
+                    np.arange(1.0, K + 2), N_ITEMS
+                )  # the last one is "beyond the list"
                 place = np.full((N_POOL, N_ITEMS), K, dtype=np.int8)
                 np.put_along_axis(place, self.lists[name][0], self.lists[name][1].astype(np.int8), axis=1)
                 self.value[name, label] = gain, place

@@ -83,7 +83,7 @@ def main() -> None:
     n = next(iter(ranked.values())).n_candidates
     for label in METRICS:
         metric = ipseval.metric(label)
-        exact = {name: float(metric.at_rank(r.astype(float), n).mean()) for name, r in rank.items()}
+        exact = {name: float(metric.value_at_rank(r.astype(float), n).mean()) for name, r in rank.items()}
         rows.append([label, "all", *(f"{exact[name]:.4f}" for name in MODELS), best(exact)])
         for m in SIZES:
             mean = {name: float(expected_sampled(r, n, m, metric).mean()) for name, r in rank.items()}

@@ -88,10 +88,10 @@ def agreement(study: pd.DataFrame) -> pd.DataFrame:
 def full_ranking_value(ranked: RankedPositives, target: Metric) -> float:
     """Return the mean over users of the mean of M(r) over their positives; ties count in expectation."""
     n = int(ranked.n_candidates.max())
-    at_rank = np.r_[0, target.at_rank(np.arange(1.0, n + 1), float(n)).cumsum()]
+    at_rank = np.r_[0, target.value_at_rank(np.arange(1.0, n + 1), float(n)).cumsum()]
     if target.linear_in_rank:
         middle = 1 + ranked.n_above + ranked.n_tied / 2
-        value = target.at_rank(middle, ranked.n_candidates.astype(float))
+        value = target.value_at_rank(middle, ranked.n_candidates.astype(float))
     else:
         size = ranked.n_tied + 1
         value = (at_rank[ranked.n_above + size] - at_rank[ranked.n_above]) / size

@@ -169,7 +169,8 @@ def _gamma_range_record(gamma_range: GammaRange | None) -> JsonRecord | None:
     """Return the range of γ in which a recommender stays first, and its successors; null for none."""
     if gamma_range is None:
         return None
-    record = asdict(gamma_range)
+    record = {"first": gamma_range.highest_model, **asdict(gamma_range)}
+    del record["highest_model"]
     record["next_below"] = gamma_range.next_below or None
     record["next_above"] = gamma_range.next_above or None
     return record

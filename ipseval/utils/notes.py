@@ -313,7 +313,7 @@ class SourceCount(Count):
     is_file: bool = False
 
     @classmethod
-    def of(cls, count: int, *, source: str, columns: str, unit: str, is_file: bool) -> SourceCount:
+    def from_source(cls, count: int, *, source: str, columns: str, unit: str, is_file: bool) -> SourceCount:
         """Return the count with its label."""
         label = f"{unit} read from {source}: {columns}"
         return cls(label, count, source=source, columns=columns, unit=unit, is_file=is_file)

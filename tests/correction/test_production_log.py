@@ -33,7 +33,7 @@ def test_exploration_and_a_reference_value_identify_the_better_version_with_inte
             rng=0,
         )
     assert log_correction.leader is None
-    next_step = next(remark for remark in log_correction.tables().verdict if remark.name == "Next step")
+    next_step = next(remark for remark in log_correction.tables().remarks if remark.name == "Next step")
     assert "ipseval plan" in next_step.lines[0]
     assert correction.leader == "v2"
     frame = correction.frame

@@ -227,12 +227,12 @@ def test_the_column_of_plausible_ranges_has_intervals_only(log_correction):
 
 
 def test_labels_of_the_verdict_block_and_the_next_step(log_correction, exposure_correction):
-    names = {remark.name: " ".join(remark.lines) for remark in log_correction.tables().verdict}
+    names = {remark.name: " ".join(remark.lines) for remark in log_correction.tables().remarks}
     assert list(names) == ["Verdict", "Assumption", "Next step"]
     assert names["Next step"].startswith("`ipseval plan` computes how many users")
     assert "No pairs were shown at random" in names["Assumption"]
     assert log_correction.verdict == names["Verdict"]
-    names = {remark.name: " ".join(remark.lines) for remark in exposure_correction.tables().verdict}
+    names = {remark.name: " ".join(remark.lines) for remark in exposure_correction.tables().remarks}
     assert list(names) == ["Verdict", "Assumption", "Next step", "Excluded"]
     assert names["Next step"].startswith("Choose taste.")
     assert f"{exposure_correction.random_exposure.n_dropped} pairs of the training log" in names["Excluded"]

@@ -36,7 +36,7 @@ def evaluation_of_movielens():
 
 def test_the_page_of_movielens_is_what_the_command_makes(made):
     stored = (DOCS / "reports" / "movielens.html").read_text(encoding="utf-8")
-    for remark in made.tables().verdict:
+    for remark in made.tables().remarks:
         if remark.name in ("Verdict", "Weights"):
             assert all(line.replace("<", "&lt;") in stored for line in remark.lines)
     assert made.data_hash in stored

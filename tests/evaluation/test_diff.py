@@ -157,7 +157,7 @@ def test_weighted_estimates_alone_under_another_propensity_leave_nothing_to_conc
         )
         for gamma in (0.0, 1.0)
     )
-    (sentence,) = second.diff(first).tables().verdict[0].lines
+    (sentence,) = second.diff(first).tables().remarks[0].lines
     assert sentence.startswith(
         "The propensity changed from power law, gamma = 0 to power law, gamma = 1, so "
     )

@@ -188,8 +188,8 @@ def test_the_digits_of_an_estimate_are_those_of_half_its_interval():
 def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     columns = {"columns": "who → user, what → item", "unit": "rows"}
-    source = SourceCount.of(3, source="log.csv", is_file=True, **columns)
-    frame = SourceCount.of(3, source="the data frame", is_file=False, **columns)
+    source = SourceCount.from_source(3, source="log.csv", is_file=True, **columns)
+    frame = SourceCount.from_source(3, source="the data frame", is_file=False, **columns)
     assert describe_date([source, frame, source], "2 users") == "Data: log.csv · page of 1970-01-02"
     assert describe_date([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
     monkeypatch.delenv("SOURCE_DATE_EPOCH")

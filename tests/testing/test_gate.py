@@ -56,8 +56,8 @@ def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
     assert f"False alarms in a season of 26 weeks: {promise}" in text
     assert text.count("99.62% interval [") == 1  # one interval of the difference that decides
     assert "95%" not in text
-    assert len(decision.tables(page=True).verdict) == 1
-    assert not decision.tables().verdict  # it is the last line
+    assert len(decision.tables(page=True).remarks) == 1
+    assert not decision.tables().remarks  # it is the last line
     assert gate(*pair(values(0.5), new), strict=False).exit_code == {4: 0}.get(code, code)
 
 

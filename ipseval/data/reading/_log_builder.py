@@ -123,7 +123,7 @@ class LogBuilder:
                 builder._read_ids(role, table[name], source, na_values)
             else:
                 builder._read_values(role, table[name], units, na_values)
-        count = SourceCount.of(
+        count = SourceCount.from_source(
             len(table),
             source=source.name,
             columns=builder._describe_columns(source),
