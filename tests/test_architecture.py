@@ -277,16 +277,16 @@ def test_no_layer_imports_a_private_module_of_another_layer():
 
 
 def test_the_rules_refuse_what_they_should_refuse():
-    assert check("ranking._rank_positives", "ipseval.data.splits")
-    assert check("ranking._rank_positives", "ipseval.ranking.lists")
+    assert check("ranking.exact_ranks", "ipseval.data.splits")
+    assert check("ranking.exact_ranks", "ipseval.ranking.lists")
     assert check("evaluation._evaluate", "ipseval.reporting")
     assert check("ranking.adapters.registry", "ipseval.ranking.ranked_positives")
     assert not check("reporting._page", "ipseval.evaluation")
     for kind in ({}, {"lazy": True}, {"typing_only": True}):
         assert not check("data.splits", "ipseval.evaluation", **kind)
-    assert not check("propensity._base", "ipseval.ranking._rank_positives")
-    assert not check("ranking._rank_positives", "ipseval.ranking")
-    assert not check("ranking._rank_positives", "ipseval")
+    assert not check("propensity._base", "ipseval.ranking.exact_ranks")
+    assert not check("ranking.exact_ranks", "ipseval.ranking")
+    assert not check("ranking.exact_ranks", "ipseval")
     assert allowed("ranking._parquet") == {"numpy", "lazy_loader", "pandas", "pyarrow"}
 
 

@@ -67,7 +67,7 @@ def _run_evaluate(options: argparse.Namespace) -> int:
         compute=build_compute_options(options),
     )
     intervals = {"interval": options.interval, "n_resamples": options.n_resamples, "rng": options.seed}
-    result = result.with_intervals(**intervals)
+    result = result.with_intervals(**intervals, compute=build_compute_options(options))
     further_results: list[object] = []
     if measures:
         beyond = beyond_accuracy(

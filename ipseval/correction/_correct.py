@@ -33,10 +33,10 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import resolve_metrics
+from ipseval.metrics.labels import resolve_metrics
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking.model_checks import check_lists, check_same_positives, resolve_missing
-from ipseval.ranking.ranked_positives import ALL_ITEMS
+from ipseval.ranking.list_coverage import check_lists, resolve_missing
+from ipseval.ranking.ranked_positives import ALL_ITEMS, check_same_positives
 from ipseval.utils.checks import check_choice, check_fraction, check_models, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
 from ipseval.utils.ids import is_member, same_ids, union_keys, unique_keys

@@ -15,9 +15,9 @@ from ipseval.data.interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import resolve_metrics
+from ipseval.metrics.labels import resolve_metrics
 from ipseval.ranking import RankedPositives
-from ipseval.ranking.model_checks import check_same_positives
+from ipseval.ranking.ranked_positives import check_same_positives
 from ipseval.utils.checks import as_generator
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.ids import is_member, unique_keys

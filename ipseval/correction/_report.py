@@ -137,7 +137,7 @@ def correction_tables(report: CorrectionReport, *, digits: int, page: bool = Fal
         summary=(_head_line(report),),
         title="Bias-corrected comparison of recommenders" if page else "",
         parts=tuple(_metric_table(report, order, digits) for order in report.orders),
-        verdict=tuple(remarks),
+        remarks=tuple(remarks),
     )
 
 

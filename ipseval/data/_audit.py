@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ipseval.errors import InputError, Problem
-from ipseval.utils.notes import Count, drop_zero_counts
+from ipseval.utils.notes import Count, CountCode, drop_zero_counts
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,6 @@ class Audit:
         description, _, fix = text.partition(". ")
         self.add_problem(description, fix)
 
-    def add_count(self, description: str, number: int, total: int) -> None:
-        """Add a count; a count of 0 is not recorded."""
-        self.counts += drop_zero_counts(Count(description, number, total))
+    def add_count(self, description: str, number: int, total: int, *, code: CountCode = "exclusion") -> None:
+        """Add a count of excluded rows, or of others by `code`; a count of 0 is not recorded."""
+        self.counts += drop_zero_counts(Count(description, number, total, code=code))

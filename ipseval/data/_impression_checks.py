@@ -174,7 +174,7 @@ def _check_position_gaps(columns: Columns, gaps: str, audit: Audit) -> None:
             "Add the rows, or pass {gaps=keep} if only these were shown",
             role="position",
         )
-    audit.add_count("slates with gaps in their positions, kept", n_with_gap, n_slates)
+    audit.add_count("slates with gaps in their positions, kept", n_with_gap, n_slates, code="number")
 
 
 def _to_positions(values: AnyArray, audit: Audit) -> IntArray:

@@ -252,7 +252,7 @@ class ImpressionLog(Log):
         _, first_clicks = np.unique(self.pair_key[clicks], return_index=True)
         rows = np.sort(clicks[first_clicks])
         n_repeats = clicks.size - rows.size
-        repeats = Count("clicks on a pair clicked before, left out", n_repeats, clicks.size)
+        repeats = Count("clicks on a pair clicked before, left out", n_repeats, clicks.size, code="exclusion")
         timestamp = None
         if self.timestamp is not None:
             timestamp = self.timestamp[rows]

@@ -416,7 +416,7 @@ class Interactions(Log):
                 advice="Aggregate them, or pass {duplicates=drop} to keep the first row of each pair, or "
                 "{duplicates=keep} where users take an item again",
             )
-        count = Count("rows that repeat an earlier pair, left out", n_repeats, len(self))
+        count = Count("rows that repeat an earlier pair, left out", n_repeats, len(self), code="exclusion")
         return self.select(~is_repeat)._replace_unchecked(
             n_duplicates_dropped=self.n_duplicates_dropped + n_repeats,
             row_counts=(*self.row_counts, count),

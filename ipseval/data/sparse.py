@@ -113,7 +113,9 @@ def read_sparse_matrix(
     if not bool((values == 1).all()):
         frame["value"] = values
     n_zeros = int(is_zero.sum())
-    counts = drop_zero_counts(Count("stored zeros of the sparse matrix, left out", n_zeros, is_zero.size))
+    counts = drop_zero_counts(
+        Count("stored zeros of the sparse matrix, left out", n_zeros, is_zero.size, code="exclusion")
+    )
     return SparseTable(frame=frame, users=user_ids, items=item_ids, counts=counts)
 
 

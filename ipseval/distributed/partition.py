@@ -197,7 +197,7 @@ def reduce_users(
     reduction = reduction.as_part(per_user=plan.per_user)
 
     n_merged = len(test) - len(test_log)
-    merged_rows = drop_zero_counts(Count(MERGED_ROWS, n_merged, len(test), RESULT))
+    merged_rows = drop_zero_counts(Count(MERGED_ROWS, n_merged, len(test), RESULT, "exclusion"))
     user_ids = reduction.user_ids
     if not plan.needs_user_ids:
         user_ids = user_ids[:0]

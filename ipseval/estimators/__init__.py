@@ -1,4 +1,9 @@
-"""Estimators of a metric from observed positives, and their statistical guarantees."""
+"""Estimators of a metric from observed positives, and their statistical guarantees.
+
+`aoa.py`, `ips.py` and `snips.py` hold the formulas: `Estimator.sums` returns N_u and D_u of each user, and
+`UserSums.value` in `user_sums.py` returns Σ_u N_u / Σ_u D_u. `labels.py` has one row for each label; the column
+"SNIPS" of tables is the label "snips-global", `Snips(normalize="global")`.
+"""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ def compute_ratio_parts(sample: Sample, metric: Metric, weights: FloatArray | No
     if sums is None or contributions is None:
         return None
     _, denominator = sums
-    positive_weights = weights
-    if positive_weights is None:
-        positive_weights = np.ones(len(ranked))
-    scale = denominator / ranked.sum_by_user(positive_weights)
-    return Parts(positive_weights * scale[ranked.segment], contributions)
+    if weights is None:
+        weights = np.ones(len(ranked))
+    scale = denominator / ranked.sum_by_user(weights)
+    return Parts(weights * scale[ranked.segment], contributions)

@@ -111,7 +111,7 @@ class Aoa(Estimator):
         counts = ranked.counts.astype(np.float64)
         return UserSums.of(ranked.users, counts * values, counts, root=metric.root)
 
-    def positive_weights(self, sample: Sample) -> FloatArray:
+    def weight_positives(self, sample: Sample) -> FloatArray:
         """Return 1/|S*_u| for each positive, or pooled 1.
 
         Parameters
@@ -153,7 +153,7 @@ class Aoa(Estimator):
         if contributions is None:
             return None
         if metric.kind != "sum":
-            return Parts(self.positive_weights(sample), contributions)
+            return Parts(self.weight_positives(sample), contributions)
         ranked = sample.ranked
         counts = ranked.counts.astype(np.float64)
         return Parts(np.ones(len(ranked)), contributions, ranked.users, counts)

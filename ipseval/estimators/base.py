@@ -32,7 +32,7 @@ def describe_missing_method(estimator: Estimator, method: str) -> str:
 class Estimator(ABC):
     """Base class of estimators: a way to weight and average the values of users.
 
-    A subclass sets `label` and defines `sums` and `positive_weights`. It overrides the other attributes and
+    A subclass sets `label` and defines `sums` and `weight_positives`. It overrides the other attributes and
     methods where their defaults do not apply.
 
     Attributes
@@ -76,7 +76,7 @@ class Estimator(ABC):
     ...         best = np.maximum.reduceat(contributions, sample.ranked.starts)
     ...         return UserSums.of(sample.ranked.users, best)
     ...
-    ...     def positive_weights(self, sample):
+    ...     def weight_positives(self, sample):
     ...         return np.ones(len(sample.ranked))
     >>> from ipseval import evaluate, simulation
     >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
@@ -124,7 +124,7 @@ class Estimator(ABC):
         """
 
     @abstractmethod
-    def positive_weights(self, sample: Sample) -> FloatArray:
+    def weight_positives(self, sample: Sample) -> FloatArray:
         """Return the weight of each positive in the estimate.
 
         Parameters

@@ -1,14 +1,15 @@
-"""Estimates with their standard error, guarantee and notes; guarantees and cards of metrics."""
+"""Estimates with their standard error, guarantee, notes and flags; guarantees and cards of metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
-from ipseval.errors import InputError
+from ipseval.errors import InputError, PositivityWarning, PropensityError
 from ipseval.estimators.base import Estimator
 from ipseval.estimators.guarantees import Claim, NRelevant
 from ipseval.estimators.labels import ESTIMATORS_SHOWN, resolve_estimator
@@ -16,10 +17,13 @@ from ipseval.estimators.sample import Sample, SampleSize
 from ipseval.estimators.user_sums import MergedSums, UserSums
 from ipseval.metrics import Metric, metric
 from ipseval.metrics.rating_metrics import RATING_METRICS, RatingMetric, resolve_rating_metric
-from ipseval.utils.checks import format_count
+from ipseval.utils.checks import format_count, warn_user
 from ipseval.utils.notes import Note, as_notes, create_suppression, join_notes
 from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray
+
+Key: TypeAlias = tuple[str, str, str]  # (model, metric, estimator)
+Flags: TypeAlias = Mapping[tuple[str, str], tuple[Note, ...]]  # by (metric, estimator)
 
 TIE_DESCRIPTIONS = {
     "mean": "mean rank, above + tied/2 + 1",
@@ -264,21 +268,13 @@ def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
     """Compute the estimate of `metric` by `estimator` from a weighted sample of ranked positives."""
     estimator.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
     return build_estimate(
-        compute_independent_sums(sample, metric, estimator),
+        estimator.sums(sample, metric).by_cluster(sample.ranked.cluster),
         metric,
         estimator,
         SampleSize.of(sample),
         is_probability=sample.is_probability,
         n_relevant=sample.n_relevant_kind,
     )
-
-
-def compute_independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> UserSums:
-    """Compute the sums of `metric` by `estimator` over independent units: users, not their queries."""
-    sums = estimator.sums(sample, metric)
-    if sample.ranked.cluster is None:
-        return sums
-    return sums.by_cluster(sample.ranked.cluster)
 
 
 def build_estimate(
@@ -293,7 +289,7 @@ def build_estimate(
 ) -> Estimate:
     """Build an estimate with its guarantee and notes from sums over users."""
     # Weights cancel where no user has more than one positive, unless they are summed over users.
-    one_positive_each = size.positives_per_user.size == 2 and not metric.is_ratio_of_sums
+    one_positive_each = size.users_by_n_positives.size == 2 and not metric.is_ratio_of_sums
     notes = list(as_notes(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant)))
     if metric.is_ratio_of_sums:
         notes.append(Note.of("ratio_of_sums"))
@@ -319,3 +315,71 @@ def build_estimate(
         weighted=estimator.weighted,
         can_exceed_range=estimator.can_exceed_range,
     )
+
+
+def apply_flags(
+    estimates: Mapping[Key, Estimate], flags: Flags, metrics: Sequence[Metric], low_ess: str
+) -> dict[Key, Estimate]:
+    """Return the estimates with their flags, after the warning or error that `low_ess` requests.
+
+    `low_ess` is "warn", "raise", "nan" (suppress flagged estimates) or "ignore". Unless it is "ignore", an
+    estimate whose standard error exceeds the width of the range of its metric is flagged and suppressed.
+    """
+    metrics_by_label = {metric.label: metric for metric in metrics}
+    flagged_estimates = {}
+    summaries: dict[Key, list[Note]] = {}
+    for key, estimate in estimates.items():
+        _, metric_label, estimator_label = key
+        weight_flags = flags.get((metric_label, estimator_label), ())
+        error_flags: tuple[Note, ...] = ()
+        if low_ess != "ignore":
+            error_flags = find_error_flags(metrics_by_label[metric_label], estimate.standard_error)
+        all_flags = (*weight_flags, *error_flags)
+        if all_flags:
+            is_suppressed = bool(error_flags) or low_ess == "nan"
+            estimate = replace(estimate, flags=all_flags, suppressed=is_suppressed)
+        flagged_estimates[key] = estimate
+        # The summary states a wide standard error without the numbers of one recommender.
+        summaries[key] = [flag.generalize() for flag in all_flags]
+    if low_ess in ("warn", "raise"):
+        _warn_or_raise(summaries, low_ess)
+    return flagged_estimates
+
+
+def find_error_flags(metric: Metric, standard_error: float) -> tuple[Note, ...]:
+    """Return a flag where a standard error exceeds the width of the range of the metric."""
+    low, high = metric.value_range
+    if not standard_error > high - low:
+        return ()
+    return (Note.of("wide_error", error=standard_error, metric=metric.label, low=low, high=high),)
+
+
+def _warn_or_raise(flags_by_estimate: Mapping[Key, Sequence[Note]], low_ess: str) -> None:
+    """Issue one warning or error with all flags, if there are any."""
+    text = _summarize_flags(flags_by_estimate)
+    if not text:
+        return
+    if low_ess == "raise":
+        raise PropensityError(
+            f"{text}.", advice="Clip the propensity, use a smaller γ, or pass {low_ess=warn}"
+        )
+    warn_user(text, PositivityWarning)
+
+
+def _summarize_flags(flags_by_estimate: Mapping[Key, Sequence[Note]]) -> str:
+    """Return every flag once, with its estimator, and with its metrics unless all metrics share it."""
+    metrics_by_flag: dict[tuple[str, Note], list[str]] = {}
+    metrics_by_estimator: dict[str, set[str]] = {}
+    for (_, metric_label, estimator), flags in flags_by_estimate.items():
+        metrics_by_estimator.setdefault(estimator, set()).add(metric_label)
+        for flag in flags:
+            metrics_by_flag.setdefault((estimator, flag), []).append(metric_label)
+
+    texts = []
+    for (estimator, flag), metrics in metrics_by_flag.items():
+        distinct_metrics = list(dict.fromkeys(metrics))
+        subject = estimator
+        if set(distinct_metrics) != metrics_by_estimator[estimator]:
+            subject = f"{', '.join(distinct_metrics)} by {estimator}"
+        texts.append(f"{subject}: {flag}")
+    return "; ".join(texts)

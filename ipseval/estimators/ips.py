@@ -135,7 +135,7 @@ class Ips(Estimator):
         values[~self._is_counted(sample)] = np.nan
         return UserSums.of(np.arange(ranked.n_population), values, metric.mass(ranked), root=metric.root)
 
-    def positive_weights(self, sample: Sample) -> FloatArray:
+    def weight_positives(self, sample: Sample) -> FloatArray:
         """Return w/s_u of each positive; w where s_u is not given, as for metrics of sum type.
 
         Parameters
@@ -265,14 +265,14 @@ class Ips(Estimator):
         ranked = sample.ranked
         inverse = sample.weights
         if metric.kind == "pairwise":
-            total = sample.user_weight
+            total = sample.user_weight_sums
             return np.log(total + 0.5 * (total**2 - ranked.sum_by_user(inverse**2)))
         return ranked.sum_by_user(np.log(inverse + np.abs(1 - inverse)))
 
     def _number_of_relevant(self, sample: Sample) -> FloatArray:
         """Return s_u of the users with positives, or Σ1/P in its place."""
         if sample.n_relevant is None:
-            return sample.user_weight
+            return sample.user_weight_sums
         return sample.n_relevant[sample.ranked.users]
 
     def _is_counted(self, sample: Sample) -> BoolArray:

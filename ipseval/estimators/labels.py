@@ -46,6 +46,7 @@ def _check_estimator(name: str, entry: object) -> Estimator:
     return estimator
 
 
+# Each label with its estimator; `DISPLAY_NAMES` below has its name in tables.
 _BUILT_IN: dict[str, Any] = {
     AOA: Aoa(normalize="user"),
     AOA_POOLED: Aoa(normalize="pooled"),
@@ -94,12 +95,13 @@ def get_unweighted_estimator(target: Target) -> Estimator:
     return ESTIMATORS[AOA]
 
 
+# Names in tables and plots, by label.
 DISPLAY_NAMES = {
     AOA: "AOA",
     AOA_POOLED: "AOA pooled",
     IPS: "IPS",
-    SNIPS: "SNIPS per user",
-    SNIPS_GLOBAL: "SNIPS",
+    SNIPS: "SNIPS per user",  # Snips(normalize="user")
+    SNIPS_GLOBAL: "SNIPS",  # Snips(normalize="global")
     SNIPS_POOLED: "SNIPS pooled",
     "snips-shrunk": "SNIPS shrunk",
     "snips-impressions": "SNIPS of impressions",

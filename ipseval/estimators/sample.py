@@ -99,7 +99,7 @@ class Sample:
         return as_readonly(1.0 / self.propensity)
 
     @cached_property
-    def user_weight(self) -> FloatArray:
+    def user_weight_sums(self) -> FloatArray:
         """Σw over the positives of each user, (n_users_with_positives,)."""
         return as_readonly(self.ranked.sum_by_user(self.weights))
 
@@ -313,7 +313,7 @@ class SampleSize:
 
     Attributes
     ----------
-    positives_per_user : int array
+    users_by_n_positives : int array
         Numbers of users of the population with 0, 1, 2, … positives.
     n_without_propensity : int
         Positives that were excluded because they have no propensity.
@@ -323,7 +323,7 @@ class SampleSize:
         Number of persons, where the users of the evaluation are queries of persons; else 0.
     """
 
-    positives_per_user: IntArray
+    users_by_n_positives: IntArray
     n_without_propensity: int = 0
     n_left_out: int = 0
     n_clusters: int = 0
@@ -357,8 +357,8 @@ class SampleSize:
     def of(cls, sample: Sample) -> SampleSize:
         """Return the size of a sample."""
         ranked = sample.ranked
-        positives_per_user = np.bincount(ranked.counts, minlength=1)
-        positives_per_user[0] = ranked.n_population - ranked.users.size
+        users_by_n_positives = np.bincount(ranked.counts, minlength=1)
+        users_by_n_positives[0] = ranked.n_population - ranked.users.size
         n_left_out = 0
         if ranked.left_out is not None:
             n_left_out = int(ranked.left_out.sum())
@@ -366,7 +366,7 @@ class SampleSize:
         if ranked.cluster is not None:
             n_clusters = np.unique(ranked.cluster[ranked.users]).size
         return cls(
-            positives_per_user=positives_per_user,
+            users_by_n_positives=users_by_n_positives,
             n_without_propensity=sample.n_without_propensity,
             n_left_out=n_left_out,
             n_clusters=n_clusters,
@@ -374,12 +374,12 @@ class SampleSize:
 
     def merge(self, other: SampleSize) -> SampleSize:
         """Return the size of the union of two samples without common users or persons."""
-        size = max(self.positives_per_user.size, other.positives_per_user.size)
-        positives_per_user = np.zeros(size, dtype=np.int64)
+        size = max(self.users_by_n_positives.size, other.users_by_n_positives.size)
+        users_by_n_positives = np.zeros(size, dtype=np.int64)
         for part in (self, other):
-            positives_per_user[: part.positives_per_user.size] += part.positives_per_user
+            users_by_n_positives[: part.users_by_n_positives.size] += part.users_by_n_positives
         return SampleSize(
-            positives_per_user=positives_per_user,
+            users_by_n_positives=users_by_n_positives,
             n_without_propensity=self.n_without_propensity + other.n_without_propensity,
             n_left_out=self.n_left_out + other.n_left_out,
             n_clusters=self.n_clusters + other.n_clusters,
@@ -388,22 +388,22 @@ class SampleSize:
     @property
     def n_positives(self) -> int:
         """Number of positives in the sample."""
-        return int(np.arange(self.positives_per_user.size) @ self.positives_per_user)
+        return int(np.arange(self.users_by_n_positives.size) @ self.users_by_n_positives)
 
     @property
     def n_users(self) -> int:
         """Number of users with positives."""
-        return int(self.positives_per_user[1:].sum())
+        return int(self.users_by_n_positives[1:].sum())
 
     @property
     def n_population(self) -> int:
         """Number of all users, with or without positives."""
-        return int(self.positives_per_user.sum())
+        return int(self.users_by_n_positives.sum())
 
     @property
     def counts(self) -> IntArray:
         """Numbers of positives of the users that have any, ascending, (n_users,)."""
-        return np.repeat(np.arange(1, self.positives_per_user.size), self.positives_per_user[1:])
+        return np.repeat(np.arange(1, self.users_by_n_positives.size), self.users_by_n_positives[1:])
 
     @property
     def median_positives(self) -> float:

@@ -1,4 +1,8 @@
-"""SNIPS: self-normalised inverse propensity scoring."""
+"""SNIPS: self-normalised inverse propensity scoring, with one division per user or one for all users.
+
+`Snips.sums` holds the formulas. The column "SNIPS" of tables is `Snips(normalize="global")`, with the label
+"snips-global"; "SNIPS per user" is `Snips()`, with the label "snips".
+"""
 
 from __future__ import annotations
 
@@ -50,7 +54,7 @@ def sum_weighted_contributions(sample: Sample, metric: Metric) -> FloatArray:
     values = sample.user_values(metric, weighted=True)
     if metric.kind == "sum":
         values = values / ranked.counts
-    return np.asarray(values * sample.user_weight)
+    return np.asarray(values * sample.user_weight_sums)
 
 
 @public_class
@@ -153,21 +157,30 @@ class Snips(Estimator):
             return compute_ratio_sums(sample, metric, sample.weights)
         users = sample.ranked.users
         n = sample.ranked.counts.astype(np.float64)  # |S*_u|
-        w = sample.user_weight  # Σ_{i∈S*_u} 1/P_ui
+        w = sample.user_weight_sums  # Σ_{i∈S*_u} 1/P_ui
         wc = sum_weighted_contributions(sample, metric)  # Σ_{i∈S*_u} c_ui/P_ui
-
         if metric.kind == "sum":
-            if self.normalize == "user":
-                return UserSums.of(users, n * (wc / w))
-            # The mean of the volume V_u = |S*_u| scales the ratio to the observed number of positives.
-            return UserSums.of(users, wc, w, volume=n)
-        if self.normalize == "user":
-            return UserSums.of(users, wc / w, root=metric.root)  # D_u = 1
-        if self.normalize == "global":
-            return UserSums.of(users, wc / n, w / n, root=metric.root)
-        return UserSums.of(users, wc, w, root=metric.root)
+            return self._sums_of_sum_metric(users, n, w, wc)
 
-    def positive_weights(self, sample: Sample) -> FloatArray:
+        if self.normalize == "user":
+            # R = 1/|U| Σ_u wc/w: each user is divided by its own sum of weights.
+            return UserSums.of(users, numerator=wc / w, root=metric.root)
+        if self.normalize == "global":
+            # R = Σ_u wc/n / Σ_u w/n: one division, after the mean over the positives of each user.
+            return UserSums.of(users, numerator=wc / n, denominator=w / n, root=metric.root)
+        # R = Σ_u wc / Σ_u w: one division, over all positives.
+        return UserSums.of(users, numerator=wc, denominator=w, root=metric.root)
+
+    def _sums_of_sum_metric(self, users: IntArray, n: FloatArray, w: FloatArray, wc: FloatArray) -> UserSums:
+        """Return N_u and D_u of a metric of sum type, where each user counts with its |S*_u| positives."""
+        if self.normalize == "user":
+            # R = 1/|U| Σ_u n wc/w
+            return UserSums.of(users, numerator=n * (wc / w))
+        # R = (Σ_u wc / Σ_u w) · 1/|U| Σ_u n: the mean of the volume V_u = n scales the ratio to the observed
+        # number of positives.
+        return UserSums.of(users, numerator=wc, denominator=w, volume=n)
+
+    def weight_positives(self, sample: Sample) -> FloatArray:
         """Return w over the sum of the user's w, over |S*_u|, or pooled w itself.
 
         Parameters
@@ -183,7 +196,7 @@ class Snips(Estimator):
         if self.normalize == "pooled":
             return sample.weights
         counts = sample.ranked.counts
-        divisor = sample.user_weight if self.normalize == "user" else counts
+        divisor = sample.user_weight_sums if self.normalize == "user" else counts
         return np.asarray(sample.weights / np.repeat(divisor, counts))
 
     def parts(self, sample: Sample, metric: Metric) -> Parts | None:
@@ -211,12 +224,12 @@ class Snips(Estimator):
         if contributions is None:
             return None
         if metric.kind != "sum":
-            return Parts(self.positive_weights(sample), contributions)
+            return Parts(self.weight_positives(sample), contributions)
         ranked = sample.ranked
         counts = ranked.counts.astype(np.float64)
         weights = sample.weights
         if self.normalize == "user":
-            weights = self.positive_weights(sample) * counts[ranked.segment]
+            weights = self.weight_positives(sample) * counts[ranked.segment]
         return Parts(weights, contributions, ranked.users, counts)
 
     def claim(
@@ -470,10 +483,10 @@ class ShrunkSnips(Estimator):
             / normalizer[is_defined]
         )
         slope = float(np.mean(derivatives)) if derivatives.size else 0.0
-        mean_weight = sample.user_weight / ranked.counts
+        mean_weight = sample.user_weight_sums / ranked.counts
         return UserSums.of(ranked.users, shrunk_values + slope * (mean_weight - overall_weight))
 
-    def positive_weights(self, sample: Sample) -> FloatArray:
+    def weight_positives(self, sample: Sample) -> FloatArray:
         """Return w of each positive over the shrunk normaliser of its user.
 
         Parameters
@@ -516,7 +529,7 @@ class ShrunkSnips(Estimator):
     def _normalizer(self, sample: Sample, users: BoolArray) -> tuple[float, FloatArray]:
         """Return w̄ over the selected users, and the normaliser of every user, (n_users_with_positives,)."""
         counts = sample.ranked.counts
-        total_weight = sample.user_weight
+        total_weight = sample.user_weight_sums
         overall_weight = float("nan")
         if users.any():
             overall_weight = float((total_weight / counts)[users].mean())

@@ -180,7 +180,7 @@ class UserSums:
         """
         return ratio_estimate(self._columns.sum(axis=1), self.root)
 
-    def by_cluster(self, cluster: IntArray) -> UserSums:
+    def by_cluster(self, cluster: IntArray | None) -> UserSums:
         """Add up the sums of the queries of each person.
 
         R does not change. The queries of one person are not independent, so that the standard error is
@@ -188,8 +188,9 @@ class UserSums:
 
         Parameters
         ----------
-        cluster : int array
-            Person of each query: `cluster[q]` for the user code q of these sums.
+        cluster : int array or None
+            Person of each query: `cluster[q]` for the user code q of these sums; None where the users are
+            persons, whose sums are returned unchanged.
 
         Returns
         -------
@@ -203,6 +204,8 @@ class UserSums:
         >>> sums.users, sums.numerator, sums.denominator, sums.value() == query_sums.value()
         (array([4, 7]), array([0. , 1.5]), array([1., 2.]), True)
         """
+        if cluster is None:
+            return self
         users, position = np.unique(cluster[self.users], return_inverse=True)
 
         def sum_by_cluster(values: FloatArray | None) -> FloatArray:

@@ -1,4 +1,12 @@
-"""`evaluate`: estimate every metric of every recommender from a split and propensities."""
+"""`evaluate`: estimate every metric of every recommender from a split and propensities.
+
+1. `ranking/exact_ranks.py` ranks the test positives of each recommender: `RankedPositives`.
+2. `estimators/sample.py` adds the propensity of each positive: `Sample`.
+3. `Estimator.sums` in `estimators/aoa.py`, `ips.py` and `snips.py` turns the contributions of a metric and the
+   weights 1/P into a numerator N_u and a denominator D_u of each user: `UserSums`.
+4. `UserSums.value` in `estimators/user_sums.py` divides, Σ_u N_u / Σ_u D_u: `Estimate`.
+5. `evaluation/reduction.py` calls steps 2 to 4 for all recommenders, metrics and estimators: `Evaluation`.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +33,9 @@ from ipseval.evaluation.segments import TrainingCounts
 from ipseval.metrics import Metric
 from ipseval.metrics.gains import check_test_grades
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
-from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking.candidates import is_catalogue
-from ipseval.ranking.lists import resolve_lists
-from ipseval.ranking.model_checks import (
-    check_ranks_of_split,
-    check_same_positives,
-)
+from ipseval.ranking import RankedPositives
+from ipseval.ranking.exact_ranks import rank_models
+from ipseval.ranking.ranked_positives import check_ranks_of_split, check_same_positives
 from ipseval.utils.checks import check_models, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval.utils.public import public_function
@@ -161,10 +165,11 @@ def evaluate(
         has_rewards=_have_sums(models),
     )
     check_candidates(candidates, request.metrics)
-    check_test_grades(request.metrics, split.test.value)
-    evaluation = _rank_and_evaluate(
-        resolve_lists(models, split), split, request, candidates=candidates, compute=compute
-    )
+    if split.test.value is not None:
+        check_test_grades(request.metrics, split.test.value)
+    check_compute(compute)
+    ranks = rank_models(models, split, candidates=candidates, compute=compute)
+    evaluation = _estimate_from_ranks(ranks, request, compute)
     sanity = check_sanity(evaluation.ranks, models, split)
     for warning in sanity:
         warn_user(word_warning(warning), DataWarning)
@@ -175,27 +180,6 @@ def evaluate(
         _counts=split.row_counts + evaluation._counts,
         _split_summary=SplitSummary.from_split(split),
     )
-
-
-def _rank_and_evaluate(
-    models: Mapping[str, object],
-    split: Split,
-    request: Request,
-    *,
-    candidates: object,
-    compute: ComputeOptions,
-) -> Evaluation:
-    """Rank every recommender on the split and evaluate the ranks."""
-    n_threads = check_compute(compute).n_threads
-    options: dict[str, Any] = {"compute": compute}
-    if not is_catalogue(candidates):
-        options["candidates"] = candidates
-    ranks = {}
-    for name, model in models.items():
-        ranks[name] = rank_positives(model, split, name=name, **options)
-
-    check_same_positives(ranks)
-    return _reduce_and_finish(ranks, request, n_threads)
 
 
 @public_function
@@ -229,12 +213,12 @@ def evaluate_ranks(
     Returns
     -------
     Evaluation
-        `frame` has one row per recommender, metric and estimator; printing shows the verdict and tables.
+        As `evaluate` returns it.
 
     Raises
     ------
     InputError, UnknownNameError, PropensityError
-        For unusable input; the message states the value and a fix.
+        As `evaluate` raises them, and for ranks of different positives or candidates.
 
     See Also
     --------
@@ -257,17 +241,18 @@ def evaluate_ranks(
     2  popular  recall@10     0.599
     3  popular    ndcg@10     0.396
     """
-    n_threads = check_compute(compute).n_threads
+    check_compute(compute)
     request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)
-    return _reduce_and_finish(ranks, request, n_threads)
+    return _estimate_from_ranks(ranks, request, compute)
 
 
-def _reduce_and_finish(
-    ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None
+def _estimate_from_ranks(
+    ranks: Mapping[str, RankedPositives], request: Request, compute: ComputeOptions
 ) -> Evaluation:
     """Return the evaluation of ranks of the same positives."""
     check_same_positives(ranks)
-    return build_evaluation(Reduction.of(ranks, request, n_threads), request)
+    reduction = Reduction.of(ranks, request, compute.n_threads)
+    return build_evaluation(reduction, request, compute=compute)
 
 
 def _have_sums(models: object) -> bool:

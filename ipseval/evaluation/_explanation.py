@@ -32,7 +32,7 @@ from ipseval.reporting.formatting import LEVEL, count_decimals, format_fixed, fo
 from ipseval.reporting.tables import Cell, Code, Notes, Part, Table
 from ipseval.utils.artefacts import array_digest, sha256
 from ipseval.utils.checks import check_positive_int, format_count, format_examples
-from ipseval.utils.notes import Count, Note
+from ipseval.utils.notes import Count, Note, SourceCount
 from ipseval.utils.types import FloatArray
 
 
@@ -66,7 +66,6 @@ def describe_evaluation(content: ReportContent) -> list[str]:
     return lines
 
 
-READ = "rows read from "
 SEPARATOR = "\x1f"  # between hashed values; no id contains it
 
 
@@ -79,10 +78,8 @@ def describe_date(counts: Iterable[Count], otherwise: str) -> str:
     date = datetime.fromtimestamp(seconds, UTC).date()
     files: dict[str, None] = {}
     for count in counts:
-        if count.label.startswith(READ):
-            source = count.label.removeprefix(READ).partition(": ")[0]
-            if source != "the data frame":
-                files[source] = None
+        if isinstance(count, SourceCount) and count.unit == "rows" and count.is_file:
+            files[count.source] = None
     data = otherwise
     if files:
         data = join_names(list(files))
@@ -93,9 +90,9 @@ def describe_sources(counts: Iterable[Count]) -> list[str]:
     """Return a line for each source: the number of its rows, and the column that has each role."""
     lines = []
     for count in counts:
-        if count.label.startswith(READ):
+        if isinstance(count, SourceCount) and count.unit == "rows":
             subject = f"{count.subject}:"
-            lines.append(f"{subject:<12}{count.count:,} rows from {count.label.removeprefix(READ)}")
+            lines.append(f"{subject:<12}{count.count:,} rows from {count.source}: {count.columns}")
     return lines
 
 

@@ -76,7 +76,7 @@ def evaluation_record(
     tables = build_tables(content)
     settings = {name: record.get(name) for name in SETTINGS}
     remarks = []
-    for remark in tables.verdict:
+    for remark in tables.remarks:
         if remark.name not in LEADING:
             remarks.append(remark)
 

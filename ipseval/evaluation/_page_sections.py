@@ -210,7 +210,7 @@ def _build_weights(content: ReportContent) -> list[Part]:
     n_interactions = diagnostics["n_positives"].max()
     interactions = f"{n_interactions:,} held-out interactions"
     for count in content.counts:
-        if count.label == "test pairs":
+        if count.code == "test_part":
             interactions += f" of {count.count:,} test rows"
     rows = []
     for row in diagnostics.to_dict("records"):

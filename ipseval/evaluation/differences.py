@@ -153,7 +153,7 @@ class EvaluationDiff(Result):
             tuple(parts),
             title=title,
             warnings=tuple(self._write_warnings()),
-            verdict=(Remark("Verdict", self._write_conclusion()),),
+            remarks=(Remark("Verdict", self._write_conclusion()),),
         )
 
     @property

@@ -69,6 +69,7 @@ from ipseval.reporting.formatting import format_csv, write_or_return
 from ipseval.reporting.results import Result
 from ipseval.utils.checks import as_float_vector, check_choice, resolve_choice
 from ipseval.utils.codec import save
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval.utils.notes import Count, Note, counts_frame, join_notes
 from ipseval.utils.public import public_class
 from ipseval.utils.registry import find_match
@@ -318,6 +319,7 @@ class Evaluation(Result):
         n_resamples: int | None = None,
         rng: RngLike = None,
         refit: Refit | None = None,
+        compute: ComputeOptions = DEFAULT_COMPUTE,
     ) -> Evaluation:
         """Return this evaluation with intervals by another method, from the same ranks.
 
@@ -332,6 +334,8 @@ class Evaluation(Result):
         refit : callable, optional
             Fits the propensity again to each resample of the users, so that the standard errors and intervals
             account for its uncertainty; see `PowerLawPropensity.refit`. "bca" is not available then.
+        compute : ComputeOptions, optional
+            Threads. Resamples are drawn in at most two, and those with `refit` in one.
 
         Returns
         -------
@@ -360,6 +364,7 @@ class Evaluation(Result):
                 confidence_level=self.confidence_level,
                 n_resamples=N_RESAMPLES if n_resamples is None else n_resamples,
                 rng=rng,
+                n_threads=check_compute(compute).threads,
             )
         provenance = {**self.provenance, "interval": interval, "refit": refit is not None}
         parts = replace(self._stored, intervals=intervals)
@@ -375,8 +380,8 @@ class Evaluation(Result):
             propensity=self.propensity,
             weights=self.weights,
             flags=self._flags,
-            with_guarantee=self._cells_with_guarantee,
-            consistent=self._consistent_cells,
+            cells_with_guarantee=self._cells_with_guarantee,
+            consistent_cells=self._consistent_cells,
         )
         verdicts = decide_verdicts(self._frame, self._pair_tests, evidence)
         return tuple(self._add_details(verdict) for verdict in verdicts)
@@ -386,7 +391,7 @@ class Evaluation(Result):
         if verdict.outcome == Outcome.NOT_SIGNIFICANT:
             return replace(verdict, detectable=self._detectable_difference(verdict))
         gamma_range = self._gamma_ranges.get(verdict.metric)
-        if gamma_range is None or gamma_range.first != verdict.highest_model:
+        if gamma_range is None or gamma_range.highest_model != verdict.highest_model:
             return verdict
         if verdict.outcome not in (Outcome.NOT_IDENTIFIED, Outcome.NO_VERDICT):
             return verdict

@@ -11,7 +11,7 @@ import numpy as np
 
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Sample, UserSums
-from ipseval.estimators.estimate import build_estimate, compute_independent_sums
+from ipseval.estimators.estimate import apply_flags, build_estimate
 from ipseval.estimators.sample import NO_PROPENSITY, SampleSize
 from ipseval.estimators.user_sums import MergedSums, Moments
 from ipseval.evaluation.evaluation import Evaluation
@@ -24,18 +24,17 @@ from ipseval.evaluation.request import (
 from ipseval.evaluation.segments import Groups
 from ipseval.evaluation.segments.segment_sums import SegmentSums, merge_optional
 from ipseval.inference.bootstrap_intervals import compute_propensity_influences
-from ipseval.inference.estimate_frame import apply_flags
 from ipseval.inference.weight_diagnostics import AllWeights
 from ipseval.ranking import RankedPositives
-from ipseval.ranking.model_checks import (
+from ipseval.ranking.list_coverage import (
     check_lists,
     collect_list_notes,
     count_short_lists,
     resolve_missing,
 )
 from ipseval.utils.checks import warn_user
-from ipseval.utils.compute import available_cores, open_executor
-from ipseval.utils.notes import RESULT, Count, drop_zero_counts, merge_counts
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, available_cores, open_executor
+from ipseval.utils.notes import RESULT, Count, Note, drop_zero_counts, merge_counts
 from ipseval.utils.types import AnyArray, IntArray
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
@@ -57,6 +56,7 @@ class Reduction:
         Sums of the weights of every estimator.
     list_counts, given_counts : dict
         Model -> numbers of users by length of their list: of the positives with a propensity, and of all.
+        Empty if no model consists of lists.
     user_ids : (n_users,) array
     candidates : str
         Description of the candidates.
@@ -91,7 +91,10 @@ class Reduction:
     ) -> Reduction:
         """Reduce the users of ranked positives to the sums of a request."""
         depth = request.depth
-        ranks = resolve_missing(ranks, request.missing_lists, depth)
+        has_lists = _have_lists(ranks)
+        ranks = dict(ranks)
+        if has_lists:
+            ranks = resolve_missing(ranks, request.missing_lists, depth)
         samples = {}
         for model, ranked in ranks.items():
             samples[model] = replace(request.sample(ranked), rewarded=ranked.candidate_sums)
@@ -105,12 +108,11 @@ class Reduction:
             )
             sums = _compute_sums(samples, request)
             list_counts = {}
-            for model, sample in samples.items():
-                list_counts[model] = sample.ranked.list_counts(depth)
-
             given_counts = {}
-            for model, ranked in ranks.items():
-                given_counts[model] = ranked.list_counts(depth)
+            if has_lists:
+                for model, ranked in ranks.items():
+                    list_counts[model] = samples[model].ranked.list_counts(depth)
+                    given_counts[model] = ranked.list_counts(depth)
 
             return cls(
                 models=tuple(ranks),
@@ -203,6 +205,14 @@ class Reduction:
         return list(sums)
 
 
+def _have_lists(ranks: Mapping[str, RankedPositives]) -> bool:
+    """Return whether some model consists of top-K lists."""
+    for ranked in ranks.values():
+        if ranked.list_length is not None or ranked.max_rank is not None:
+            return True
+    return False
+
+
 def _compute_sums(samples: Mapping[str, Sample], request: Request) -> dict[Cell, Sums]:
     """Return (metric, estimator) -> sums of each model, with the influence of estimated propensities."""
     sums: dict[Cell, Sums] = {}
@@ -210,7 +220,8 @@ def _compute_sums(samples: Mapping[str, Sample], request: Request) -> dict[Cell,
         for estimator in request.estimators:
             sums_of_models = []
             for sample in samples.values():
-                sums_of_models.append(compute_independent_sums(sample, metric, estimator))
+                user_sums = estimator.sums(sample, metric)
+                sums_of_models.append(user_sums.by_cluster(sample.ranked.cluster))
 
             sums[metric.label, estimator.label] = tuple(sums_of_models)
     propensity = request.propensity
@@ -250,7 +261,9 @@ def _collect_ranking_counts(ranks: Mapping[str, RankedPositives]) -> tuple[Count
     first = next(iter(ranks.values()))
     n_excluded = first.n_not_candidates
     n_all = len(first) + n_excluded
-    exclusion = Count("test positives that are not candidates, left out", n_excluded, n_all, RESULT)
+    exclusion = Count(
+        "test positives that are not candidates, left out", n_excluded, n_all, RESULT, "exclusion"
+    )
     return (*counts, *drop_zero_counts(exclusion))
 
 
@@ -271,10 +284,17 @@ MANY_EXCLUDED = 10
 NO_POSITIVE = "there is no positive to evaluate."
 
 
-def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
+def build_evaluation(
+    reduction: Reduction,
+    request: Request,
+    user_ids: AnyArray | None = None,
+    *,
+    compute: ComputeOptions = DEFAULT_COMPUTE,
+) -> Evaluation:
     """Build the evaluation from the reduction of all users, after the checks that need all of them."""
     size = reduction.size
-    check_lists(reduction.given_counts, request.missing_lists, size.n_left_out, size.unit_plural)
+    if reduction.given_counts:
+        check_lists(reduction.given_counts, request.missing_lists, size.n_left_out, size.unit_plural)
     if not size.n_positives and size.n_without_propensity:
         raise PropensityError(NO_PROPENSITY)
     if not size.n_positives:
@@ -306,12 +326,16 @@ def build_evaluation(reduction: Reduction, request: Request, user_ids: AnyArray 
             "missing_lists": request.missing_lists,
             "low_ess": request.low_ess,
             "candidates": reduction.candidates,
+            "interval": "normal",
+            "refit": False,
         },
         definitions=(request.metrics, request.estimators),
         _size=size,
         _counts=_collect_counts(reduction, request.depth),
     )
-    return evaluation.with_intervals(request.interval, rng=request.rng)
+    if request.interval == "normal":
+        return evaluation
+    return evaluation.with_intervals(request.interval, rng=request.rng, compute=compute)
 
 
 def _warn_about_excluded(size: SampleSize) -> None:
@@ -339,14 +363,25 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     counts: list[Count] = []
     for model in reduction.models:
         counts += _select_counts(reduction, model)
-        lists = count_short_lists(reduction.given_counts[model], depth, size.unit_plural)
-        counts += [count.with_subject(model) for count in lists]
+        if reduction.given_counts:
+            lists = count_short_lists(reduction.given_counts[model], depth, size.unit_plural)
+            counts += [count.with_subject(model) for count in lists]
     counts += _select_counts(reduction, RESULT)
     n_all_users = size.n_population + size.n_left_out
     n_all_positives = size.n_positives + size.n_without_propensity
     exclusions = drop_zero_counts(
-        Count("users without a list of some model, left out", size.n_left_out, n_all_users),
-        Count("positives without a propensity, left out", size.n_without_propensity, n_all_positives),
+        Count(
+            "users without a list of some model, left out",
+            size.n_left_out,
+            n_all_users,
+            code="stated_exclusion",
+        ),
+        Count(
+            "positives without a propensity, left out",
+            size.n_without_propensity,
+            n_all_positives,
+            code="stated_exclusion",
+        ),
     )
     inclusions = [
         Count("positives that entered", size.n_positives),
@@ -367,12 +402,14 @@ def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, 
     estimates = {}
     for index, model in enumerate(reduction.models):
         for metric in request.metrics:
-            notes = collect_list_notes(
-                reduction.list_counts[model],
-                metric.cutoff,
-                n_left_out=size.n_left_out,
-                units=size.unit_plural,
-            )
+            notes: list[Note] = []
+            if reduction.list_counts:
+                notes = collect_list_notes(
+                    reduction.list_counts[model],
+                    metric.cutoff,
+                    n_left_out=size.n_left_out,
+                    units=size.unit_plural,
+                )
             for estimator in request.estimators:
                 estimates[model, metric.label, estimator.label] = build_estimate(
                     sums_by_cell[metric.label, estimator.label][index],

@@ -41,14 +41,6 @@ from ipseval.utils.notes import RESULT, Note
 ALL_ROWS = 40
 FEWEST_ROWS = 3
 MOST_ROWS = 12
-# Counts that notes of estimates or the line "Excluded" state as well.
-STATED_ELSEWHERE = (
-    "users without a list",
-    "positives without a propensity",
-    "users with test positives and no list",
-)
-STATED_BY_CALLER = ("rows with a value below",)  # the threshold that the caller gave
-EXCLUSION_WORDS = ("left out", "merged", "removed", "no threshold")
 MOST_NOTES = 6
 FEW_USERS = 10  # a recommender may be perfect for fewer users by chance
 
@@ -63,7 +55,7 @@ def build_tables(content: ReportContent, *, digits: int = 2) -> Tables:
         summary=(describe_size(content),),
         warnings=tuple(flag_warnings(content.flags, content.diagnostics["estimator"], content.names)),
         parts=tuple(_build_metric_tables(content, digits)),
-        verdict=tuple(_build_remarks(content)),
+        remarks=tuple(_build_remarks(content)),
         hint=EXPLAIN_HINT,
         legend=legend,
     )
@@ -156,7 +148,7 @@ def _describe_interactions_without_propensity(content: ReportContent) -> str:
     if is_power_law:
         reason = " (items that do not occur in training)"
     interactions = format_count(n_excluded, "interaction")
-    return f"{interactions} without a propensity{reason}, from all columns."
+    return f"{interactions} without a propensity{reason}, from all estimates."
 
 
 def _build_metric_tables(content: ReportContent, digits: int) -> list[Table]:
@@ -288,9 +280,7 @@ def _describe_exclusions(content: ReportContent) -> list[str]:
     """Return a sentence for each count of data that were excluded, merged or removed before estimation."""
     lines = []
     for count in content.counts:
-        is_stated = count.label.startswith((*STATED_ELSEWHERE, *STATED_BY_CALLER))
-        is_exclusion = any(word in count.label for word in EXCLUSION_WORDS)
-        if is_stated or not is_exclusion:
+        if count.code not in ("exclusion", "no_threshold"):
             continue
         line = f"{count.count:,}"
         if count.total is not None:

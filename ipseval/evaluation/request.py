@@ -16,7 +16,7 @@ from ipseval.estimators.labels import default_estimators, resolve_estimator
 from ipseval.estimators.sample import NRelevantLike, SampleSize, build_sample, check_sampled_lists
 from ipseval.inference.intervals import INTERVAL_METHODS
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import resolve_metrics
+from ipseval.metrics.labels import resolve_metrics
 from ipseval.propensity import KnownPropensity, Propensity, parse_propensity
 from ipseval.ranking import RankedPositives, SampledCandidates
 from ipseval.ranking.ranked_positives import LISTS_BY_USER

@@ -272,9 +272,9 @@ class Evidence:
         Estimator label -> diagnostics of its weights.
     flags : mapping
         (metric, estimator) -> why the estimates are unreliable; empty where they are not.
-    with_guarantee : collection of (metric, estimator)
+    cells_with_guarantee : collection of (metric, estimator)
         Cells whose estimates have a statistical guarantee, or a known bias.
-    consistent : collection of (metric, estimator)
+    consistent_cells : collection of (metric, estimator)
         Cells whose estimates are at least nearly consistent with the true propensities.
     """
 
@@ -282,8 +282,8 @@ class Evidence:
     propensity: Propensity | None
     weights: Mapping[str, WeightDiagnostics]
     flags: Mapping[tuple[str, str], tuple[Note, ...]]
-    with_guarantee: frozenset[tuple[str, str]]
-    consistent: frozenset[tuple[str, str]]
+    cells_with_guarantee: frozenset[tuple[str, str]]
+    consistent_cells: frozenset[tuple[str, str]]
 
     def support(self, metric: str, estimator: str) -> WeightSupport:
         """Return the reliability of the weighted estimates of a metric."""
@@ -361,8 +361,8 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
         unweighted=unweighted,
         weighted=weighted,
         support=support,
-        has_guarantee=(metric, weighted or unweighted) in evidence.with_guarantee,
-        is_consistent=(metric, weighted) in evidence.consistent,
+        has_guarantee=(metric, weighted or unweighted) in evidence.cells_with_guarantee,
+        is_consistent=(metric, weighted) in evidence.consistent_cells,
     )
     if not verdict.primary_ranking.ranked:
         return replace(verdict, outcome=Outcome.UNDEFINED)

@@ -97,7 +97,7 @@ def _write_insignificant_lead(verdict: Verdict) -> str:
     _, p_value = ranking.difference(ranking.second_highest, ranking.highest)
     test = f"{format_p_value(p_value)} against {ranking.second_highest}"
     estimator = _name_estimator(verdict, verdict.weighted, test)
-    return f"No significant winner: {ranking.highest} ranks first by {estimator}."
+    return f"No significant winner: {ranking.highest} leads by {estimator}."
 
 
 def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
@@ -108,14 +108,14 @@ def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
     if verdict.highest_by_weights in ("", verdict.highest_model):
         weighted = display_name(verdict.weighted)
         return [
-            f"No verdict: {verdict.highest_model} ranks first in the log, but the weights rest on few interactions.",
+            f"No verdict: {verdict.highest_model} leads in the log, but the weights rest on few interactions.",
             f"Effective sample size: {support.ess_equal:,.0f} for {unweighted}, {support.ess:,.0f} for "
             f"{weighted} ({support.quality}).",
         ]
     weighted = _name_estimator(verdict, verdict.weighted)
     return [
-        f"No verdict: in the log, {verdict.highest_model} ranks first by {unweighted}, {verdict.highest_by_weights} by "
-        f"{weighted}.",
+        f"No verdict: in the log, {verdict.highest_model} leads by {unweighted}; "
+        f"{verdict.highest_by_weights} leads by {weighted}.",
         f"Effective sample sizes: {support.ess_equal:,.0f} and {support.ess:,.0f} ({support.quality}).",
     ]
 
@@ -130,7 +130,7 @@ def _write_tie(verdict: Verdict) -> list[str]:
         sentences.append(f"They also tie for first place by {_name_estimator(verdict, verdict.weighted)}.")
     else:
         estimator = _name_weighted_with_test(verdict)
-        sentences.append(f"By {estimator}, {weighted.highest} ranks first.")
+        sentences.append(f"By {estimator}, {weighted.highest} leads.")
     return sentences
 
 
@@ -158,12 +158,12 @@ def _describe_first(verdict: Verdict, *, has_rival: bool) -> str:
     if not has_rival or ranking.second_highest != verdict.highest_by_weights:
         # Otherwise the sentence names only the two recommenders that are compared.
         test += f" against {ranking.second_highest}"
-    text = f"In the log, {ranking.highest} ranks first by {_name_estimator(verdict, verdict.primary_estimator, test)}"
+    text = f"In the log, {ranking.highest} leads by {_name_estimator(verdict, verdict.primary_estimator, test)}"
     gamma_range = verdict.gamma_range
     if gamma_range is not None:
         text += f" and for {_describe_range(gamma_range)}"
     if has_rival:
-        return f"{text}, {verdict.highest_by_weights} by {_name_weighted_with_test(verdict)}"
+        return f"{text}; {verdict.highest_by_weights} leads by {_name_weighted_with_test(verdict)}"
     if gamma_range is None:
         if verdict.unweighted and verdict.highest_by_weights:
             text += f" and by {_name_estimator(verdict, verdict.weighted)}"
@@ -248,7 +248,7 @@ def _summarize(verdict: Verdict) -> str:
     if verdict.outcome == Outcome.WINNER:
         return f"{verdict.leader} is significantly better than every other recommender"
     if verdict.outcome == Outcome.NOT_SIGNIFICANT:
-        return f"{verdict.highest_model} ranks first, but not significantly"
+        return f"{verdict.highest_model} leads, but not significantly"
     clause = f"{verdict.highest_model} leads by {display_name(verdict.primary_estimator)}"
     if verdict.unweighted and verdict.highest_by_weights not in ("", verdict.highest_model):
         clause += f", {verdict.highest_by_weights} by {display_name(verdict.weighted)}"

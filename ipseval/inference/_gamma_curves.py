@@ -10,7 +10,6 @@ from scipy import sparse
 
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators.estimate import compute_independent_sums
 from ipseval.inference._linear_groups import LinearGroup, group_estimates
 from ipseval.inference.intervals import Key
 from ipseval.metrics import Metric
@@ -188,7 +187,8 @@ class GammaCurves:
             for column, (model, metric, estimator) in enumerate(self.nonlinear):
                 if not estimator.weighted and row > 0:
                     continue  # the value at the first γ is copied below
-                sums = compute_independent_sums(samples[model], metric, estimator)
+                sample = samples[model]
+                sums = estimator.sums(sample, metric).by_cluster(sample.ranked.cluster)
                 values[0, row, column] = sums.value()
                 if errors:
                     values[2, row, column] = sums.standard_error()

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from ipseval.estimators import Estimate, Estimator, Sample
-from ipseval.estimators.estimate import compute_independent_sums, estimate
+from ipseval.estimators.estimate import estimate
 from ipseval.estimators.user_sums import ROUNDING_SHARE
 from ipseval.inference._linear_groups import ContributionStacks, group_estimates, list_keys
 from ipseval.inference.intervals import (
@@ -26,6 +26,8 @@ from ipseval.propensity import FitError, Propensity
 from ipseval.utils.checks import as_generator, check_callable, check_positive_int, check_type
 from ipseval.utils.notes import Note
 from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, RngLike, as_readonly
+
+MOST_THREADS = 2  # that draw resamples
 
 # Fits the propensity to a log in which user u occurs counts[u] times, (n_users,).
 Refit = Callable[[IntArray], Propensity]
@@ -114,7 +116,8 @@ def _compute_replicate(
         values = group.form.coefficients(sample.weights, user_counts) @ group.contributions
         replicate.update(zip(group.keys, values.tolist(), strict=True))
     for model, metric, estimator in nonlinear:
-        sums = compute_independent_sums(samples[model], metric, estimator)
+        sample = samples[model]
+        sums = estimator.sums(sample, metric).by_cluster(sample.ranked.cluster)
         replicate[model, metric.label, estimator.label] = sums.resampled(counts).value()
     return replicate
 
@@ -169,8 +172,12 @@ def compute_bootstrap_intervals(
     confidence_level: float,
     n_resamples: int,
     rng: RngLike,
+    n_threads: int,
 ) -> dict[Key, Interval]:
-    """Return bootstrap intervals over users of every estimate; NaN where the estimate is undefined."""
+    """Return bootstrap intervals over users of every estimate; NaN where the estimate is undefined.
+
+    At most two threads are used, and not more than `n_threads`.
+    """
     sums = {}
     for key, result in estimates.items():
         # A single user has no other resample, and no jackknife for BCa.
@@ -179,7 +186,7 @@ def compute_bootstrap_intervals(
     intervals = dict.fromkeys(estimates, UNDEFINED)
     if not sums:
         return intervals
-    replicates = bootstrap(sums, n_resamples=n_resamples, rng=rng)
+    replicates = bootstrap(sums, n_resamples=n_resamples, rng=rng, n_threads=min(n_threads, MOST_THREADS))
     for key in sums:
         intervals[key] = _build_interval(
             replicates,

@@ -164,15 +164,15 @@ def _list_model_notes(model: str, estimate: Estimate, opponent: Estimate) -> lis
     return notes
 
 
-def adjust_p_values(frame: pd.DataFrame, correction: Correction, by: list[str]) -> FloatArray:
-    """Return p-values adjusted within groups of the columns `by`; NaN stays NaN and does not count."""
+def adjust_p_values(frame: pd.DataFrame, correction: Correction, family_columns: list[str]) -> FloatArray:
+    """Return p-values adjusted within groups of the family columns; NaN stays NaN and does not count."""
     p_values = frame["p_value"].to_numpy(dtype=np.float64)
     p_adjusted = p_values.copy()
     if correction is None:
         return p_adjusted
     families: Iterable[object] = [np.arange(p_values.size)]
-    if by:
-        families = frame.groupby(by, sort=False).indices.values()
+    if family_columns:
+        families = frame.groupby(family_columns, sort=False).indices.values()
     for family in families:
         rows = np.asarray(family)
         rows = rows[~np.isnan(p_values[rows])]

@@ -1,18 +1,15 @@
-"""The tidy table of an evaluation, and the reliability flags of its estimates."""
+"""The tidy table of an evaluation, with the reliability flags of its estimates as notes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
-from ipseval.errors import PositivityWarning, PropensityError
 from ipseval.estimators import Estimate
 from ipseval.inference.intervals import Interval, Key
 from ipseval.inference.weight_diagnostics import WeightDiagnostics
-from ipseval.metrics import Metric
-from ipseval.utils.checks import warn_user
 from ipseval.utils.notes import Note, join_notes
 
 
@@ -79,8 +76,6 @@ def tidy_frame(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-Flags = Mapping[tuple[str, str], tuple[Note, ...]]
-
 # Values that replace the numbers of suppressed estimates, in a table of estimates and in a table of pairs.
 ESTIMATE_BLANKS: dict[str, object] = {
     "estimate": float("nan"),
@@ -92,74 +87,6 @@ PAIR_BLANKS: dict[str, object] = {
     "tipping_points": (),
     "statement": "",
 }
-
-
-def apply_flags(
-    estimates: Mapping[Key, Estimate], flags: Flags, metrics: Sequence[Metric], low_ess: str
-) -> dict[Key, Estimate]:
-    """Return the estimates with their flags, after the warning or error that `low_ess` requests.
-
-    `low_ess` is "warn", "raise", "nan" (suppress flagged estimates) or "ignore". Unless it is "ignore", an
-    estimate whose standard error exceeds the width of the range of its metric is flagged and suppressed.
-    """
-    metrics_by_label = {metric.label: metric for metric in metrics}
-    flagged_estimates = {}
-    summaries: dict[Key, list[Note]] = {}
-    for key, estimate in estimates.items():
-        _, metric_label, estimator_label = key
-        weight_flags = flags.get((metric_label, estimator_label), ())
-        error_flags: tuple[Note, ...] = ()
-        if low_ess != "ignore":
-            error_flags = find_error_flags(metrics_by_label[metric_label], estimate.standard_error)
-        all_flags = (*weight_flags, *error_flags)
-        if all_flags:
-            is_suppressed = bool(error_flags) or low_ess == "nan"
-            estimate = replace(estimate, flags=all_flags, suppressed=is_suppressed)
-        flagged_estimates[key] = estimate
-        # The summary states a wide standard error without the numbers of one recommender.
-        summaries[key] = [flag.generalize() for flag in all_flags]
-    if low_ess in ("warn", "raise"):
-        _warn_or_raise(summaries, low_ess)
-    return flagged_estimates
-
-
-def find_error_flags(metric: Metric, standard_error: float) -> tuple[Note, ...]:
-    """Return a flag where a standard error exceeds the width of the range of the metric."""
-    low, high = metric.value_range
-    if not standard_error > high - low:
-        return ()
-    return (Note.of("wide_error", error=standard_error, metric=metric.label, low=low, high=high),)
-
-
-def _warn_or_raise(flags_by_estimate: Mapping[Key, Sequence[Note]], low_ess: str) -> None:
-    """Issue one warning or error with all flags, if there are any."""
-    text = _summarize_flags(flags_by_estimate)
-    if not text:
-        return
-    if low_ess == "raise":
-        raise PropensityError(
-            f"{text}.", advice="Clip the propensity, use a smaller γ, or pass {low_ess=warn}"
-        )
-    warn_user(text, PositivityWarning)
-
-
-def _summarize_flags(flags_by_estimate: Mapping[Key, Sequence[Note]]) -> str:
-    """Return every flag once, with its estimator, and with its metrics unless all metrics share it."""
-    metrics_by_flag: dict[tuple[str, Note], list[str]] = {}
-    metrics_by_estimator: dict[str, set[str]] = {}
-    for (_, metric, estimator), flags in flags_by_estimate.items():
-        metrics_by_estimator.setdefault(estimator, set()).add(metric)
-        for flag in flags:
-            metrics_by_flag.setdefault((estimator, flag), []).append(metric)
-
-    texts = []
-    for (estimator, flag), metrics in metrics_by_flag.items():
-        distinct_metrics = list(dict.fromkeys(metrics))
-        subject = estimator
-        if set(distinct_metrics) != metrics_by_estimator[estimator]:
-            subject = f"{', '.join(distinct_metrics)} by {estimator}"
-        texts.append(f"{subject}: {flag}")
-    return "; ".join(texts)
 
 
 def add_reliability_notes(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]) -> pd.DataFrame:

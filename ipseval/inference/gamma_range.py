@@ -31,7 +31,7 @@ class GammaRange:
 
     Attributes
     ----------
-    first : str
+    highest_model : str
         The recommender.
     low, high : float
         It has the highest estimate for every γ of the grid in [low, high].
@@ -41,7 +41,7 @@ class GammaRange:
         The recommender that overtakes it below `low`, and above `high`; "" where the grid ends.
     """
 
-    first: str
+    highest_model: str
     low: float
     high: float
     lowest: float
@@ -148,7 +148,7 @@ def _find_range(
     low, next_below = _find_range_end(curves, grid[downwards], best, _slice_values(estimates, downwards))
     high, next_above = _find_range_end(curves, grid[upwards], best, _slice_values(estimates, upwards))
     return GammaRange(
-        first=best[0],
+        highest_model=best[0],
         low=low,
         high=high,
         lowest=float(grid[0]),

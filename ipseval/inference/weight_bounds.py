@@ -10,7 +10,6 @@ import pandas as pd
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators.base import describe_missing_method
-from ipseval.estimators.estimate import compute_independent_sums
 from ipseval.inference._linear_groups import group_estimates, list_keys, weights_or_ones
 from ipseval.inference.intervals import Key
 from ipseval.metrics import Metric
@@ -95,7 +94,8 @@ def bounds(
 
     for model, metric, estimator in nonlinear:
         key = (model, metric.label, estimator.label)
-        value = compute_independent_sums(samples[model], metric, estimator).value()
+        sample = samples[model]
+        value = estimator.sums(sample, metric).by_cluster(sample.ranked.cluster).value()
         reason = describe_missing_method(estimator, "linear_form") or NOT_LINEAR
         for factor in factors:
             bounds_by_key[key, factor] = (value, float("nan"), float("nan"), f"no bounds: {reason}")

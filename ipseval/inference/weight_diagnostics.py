@@ -158,8 +158,8 @@ class WeightSums:
     @classmethod
     def of(cls, estimator: Estimator, sample: Sample, equal: Sample) -> WeightSums:
         """Return the sums over positives; `equal` is the sample with equal propensities."""
-        weights = estimator.positive_weights(sample)
-        equal_weights = estimator.positive_weights(equal)
+        weights = estimator.weight_positives(sample)
+        equal_weights = estimator.weight_positives(equal)
         return cls(WeightMoments.of(weights), WeightMoments.of(equal_weights))
 
     @classmethod
@@ -425,7 +425,7 @@ def group_weights_by_popularity(
 
     estimator_tables = []
     for estimator in weighted_estimators:
-        weights = estimator.positive_weights(sample)
+        weights = estimator.weight_positives(sample)
         weight_share = np.bincount(group, weights)[table.index] / weights.sum()
         estimator_tables.append(table.assign(estimator=estimator.label, weight_share=weight_share))
     groups: pd.DataFrame = pd.concat(estimator_tables, ignore_index=True)[list(POPULARITY_COLUMNS)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ipseval.metrics.additive import AdditiveMetric
 from ipseval.metrics.base import Definition, Metric, Parameter
-from ipseval.metrics.labels import METRICS
-from ipseval.metrics.sampled.sampled_metric import metric
+from ipseval.metrics.labels import METRICS, metric
 from ipseval.utils.public import explain_missing_names
 
 __all__ = ["METRICS", "AdditiveMetric", "Definition", "Metric", "Parameter", "metric"]

@@ -66,7 +66,7 @@ class Auc(Metric):
     ) -> FloatArray:
         return positives.mean_by_user(self.contributions(positives, ties=rule), weights)
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return compute_share_below(rank, n_candidates)
 
     def _unbiased(

@@ -59,7 +59,7 @@ class AveragePrecision(Metric):
         plug_in="Σ_{r_i≤k} w_i W(r_i)/(W(r_i) + w̄ neg(r_i)) over the sum of the min(k, m) largest w",
     )
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return 1 / rank
 
     def _user_values(

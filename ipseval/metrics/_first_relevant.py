@@ -59,7 +59,7 @@ class Hit(FirstRelevantMetric):
     takes_cutoff = "required"
     definition = Definition("1{min_{i∈S} r_i ≤ k}", "none", plug_in="the value without weights")
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.ones_like(rank)
 
     def _compute_bucket(self, rule: TieRule, groups: TieGroups, relevance: FloatArray) -> FloatArray:
@@ -99,7 +99,7 @@ class ReciprocalRank(FirstRelevantMetric):
     summary = "reciprocal rank of the best relevant item"
     definition = Definition("1/min_{i∈S} r_i; 0 beyond k", "none", "1/r", plug_in="the value without weights")
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return 1 / rank
 
     def _compute_bucket(self, rule: TieRule, groups: TieGroups, relevance: FloatArray) -> FloatArray:
@@ -109,14 +109,14 @@ class ReciprocalRank(FirstRelevantMetric):
             column = np.broadcast_to(np.arange(miss.shape[1]), miss.shape)
             none_above = multiply_previous(miss, column)
             rank = groups.n_above + (groups.n_ranks + 1) / 2
-            value = np.where(groups.is_positive, self.at_rank(rank, np.nan), 0.0)
+            value = np.where(groups.is_positive, self.value_at_rank(rank, np.nan), 0.0)
             return np.asarray((none_above * relevance * value).sum(axis=1))
 
         none_above = multiply_previous(miss, groups.first_column)
         is_start = groups.is_group_start
         group_gain = np.zeros(miss.shape)
         is_untied = is_start & (groups.n_ranks == 1)
-        untied_gain = relevance * self.at_rank(groups.n_above + 1.0, np.nan)
+        untied_gain = relevance * self.value_at_rank(groups.n_above + 1.0, np.nan)
         group_gain[is_untied] = untied_gain[is_untied]
         user, start = np.nonzero(is_start & (groups.n_ranks > 1))
         if user.size:

@@ -34,7 +34,7 @@ class IdealListMetric(Metric):
     """A sum Σ w_i g_i c(r_i) over its value for the ideal list: w_i g_i in descending order at ranks 1, …, s.
 
     The ratio is at most 1. A metric that is not relative is the ratio times Σ_{j≤s} c(j), so that equal
-    weights give Σ c(r_i). The function c, which is `_curve`, must not increase with the rank.
+    weights give Σ c(r_i). The function c, which is `_value_at_rank`, must not increase with the rank.
 
     Attributes
     ----------
@@ -97,7 +97,9 @@ class IdealListMetric(Metric):
     def _compute_discounts(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
         """Return c of each positive under the tie rule, without its gain, (n_pos,)."""
         return cache_last(
-            positives, (self, rule), lambda: average_over_ties(self.at_rank, positives, rule, self.cutoff)
+            positives,
+            (self, rule),
+            lambda: average_over_ties(self.value_at_rank, positives, rule, self.cutoff),
         )
 
     def _compute_weighted_gains(
@@ -129,7 +131,7 @@ class IdealListMetric(Metric):
 
     def _compute_first_discounts(self, max_rank: int) -> FloatArray:
         """Return c(1) … c(max_rank)."""
-        return self.at_rank(np.arange(1.0, max_rank + 1), np.nan)
+        return self.value_at_rank(np.arange(1.0, max_rank + 1), np.nan)
 
 
 def sort_descending(positives: RankedPositives, values: FloatArray) -> FloatArray:
@@ -180,7 +182,7 @@ class Ndcg(IdealListMetric):
         plug_in="Σwd over Σwd with weights in descending order at ranks 1, 2, …; graded: weights times gains",
     )
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return compute_log_discount(rank)
 
     def _unbiased(
@@ -280,7 +282,7 @@ class Precision(IdealListMetric):
             "Σ_{i∈S} 1{r_i ≤ k} / k", "k, also for shorter lists", plug_in=f"{weighted}, times min(k, m)/k"
         )
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         if self.is_relative:
             return np.ones_like(rank)
         assert self.cutoff is not None
@@ -338,7 +340,7 @@ class Rbp(IdealListMetric):
         plug_in="Σwc over Σwc with weights in descending order at ranks 1 … m, times Σ_{r≤m} c(r)",
     )
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.asarray((1 - self.p) * self.p ** (rank - 1))
 
     def _unbiased(

@@ -108,7 +108,7 @@ def compute_mean_rank(positives: RankedPositives) -> FloatArray:
 
 
 def average_over_ties(
-    at_rank: Callable[[FloatArray, IntArray], FloatArray],
+    value_at_rank: Callable[[FloatArray, IntArray], FloatArray],
     positives: RankedPositives,
     rule: TieRule,
     cutoff: int | None,
@@ -118,13 +118,13 @@ def average_over_ties(
     """Return a function of the rank for each positive under a tie rule, (n_pos,).
 
     Under "mean" it is the function at the mean rank, under the other rules its mean over the possible ranks.
-    `at_rank(rank, n_candidates)` is 0 beyond `cutoff`; `reads_n` says whether it depends on `n_candidates`.
+    `value_at_rank(rank, n_candidates)` is 0 beyond `cutoff`; `reads_n` says whether it depends on `n_candidates`.
     """
     n = positives.n_candidates
     if rule == "mean" or not positives.has_ties:
-        return at_rank(compute_mean_rank(positives), n)
+        return value_at_rank(compute_mean_rank(positives), n)
     ranges = find_rank_ranges(positives, rule)
-    value = np.asarray(at_rank(ranges.n_above + 1.0, n), dtype=np.float64)
+    value = np.asarray(value_at_rank(ranges.n_above + 1.0, n), dtype=np.float64)
     is_tied = ranges.n_ranks > 1
     row_groups = [np.flatnonzero(is_tied)]
     if reads_n:
@@ -139,7 +139,7 @@ def average_over_ties(
         if cutoff is not None:
             depth = min(depth, cutoff)
         rank = np.arange(1.0, depth + 1)
-        prefix_sums = PrefixSums.from_values(at_rank(rank, np.full(rank.size, n[rows[0]])))
+        prefix_sums = PrefixSums.from_values(value_at_rank(rank, np.full(rank.size, n[rows[0]])))
         value[rows] = prefix_sums.sum_range(n_above, n_above + n_ranks) / n_ranks
     return value
 

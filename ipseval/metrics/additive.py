@@ -25,7 +25,7 @@ class AdditiveMetric(Metric):
     """Compute (1/s) Σ c(r_i) for kind "mean", or Σ c(r_i) for kind "sum", over the positives of a user.
 
     A subclass sets `name`, `kind` and `definition`. It defines the contribution c as
-    ``_curve(rank, n_candidates)``, or as ``_contributions(ranked, rule)`` where c is not a function of the
+    ``_value_at_rank(rank, n_candidates)``, or as ``_contributions(ranked, rule)`` where c is not a function of the
     rank. Values outside [0, 1] need a `value_range`. Ties, weights, the unbiased form and the correction of
     sampled ranks follow from c.
 
@@ -55,7 +55,7 @@ class AdditiveMetric(Metric):
     ...     kind = "mean"
     ...     definition = Definition("Σ_{i∈S} 1/r_i / s", "s")
     ...
-    ...     def _curve(self, rank, n_candidates):
+    ...     def _value_at_rank(self, rank, n_candidates):
     ...         return 1 / rank
     >>> InverseRank(2).curve(3)
     array([1. , 0.5, 0. ])
@@ -83,7 +83,9 @@ class AdditiveMetric(Metric):
         return cache_last(positives, (self, rule), lambda: self._contributions(positives, rule))
 
     def _contributions(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
-        return average_over_ties(self.at_rank, positives, rule, self.cutoff, reads_n=self.reads_n)
+        if not positives.has_ties:
+            return self.value_at_rank(positives.n_above + 1.0, positives.n_candidates)
+        return average_over_ties(self.value_at_rank, positives, rule, self.cutoff, reads_n=self.reads_n)
 
     def _user_values(
         self, positives: RankedPositives, weights: FloatArray | None, rule: TieRule
@@ -139,7 +141,7 @@ class Recall(AdditiveMetric):
     takes_cutoff = "required"
     definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / s", "s, never min(s, k)")
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.ones_like(rank)
 
 
@@ -168,19 +170,19 @@ class Cg(AdditiveMetric):
     value_range = (0.0, float("inf"))
     definition = Definition("Σ_{i∈S} gain_i 1{r_i ≤ k}", "none", plug_in=SUM_PLUG_IN)
 
-    def at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
+    def value_at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
         """Return the value for one relevant item at rank r; raise for graded gains."""
         if self.gain != "binary":
             raise InputError(f"{self.label} depends on the grade of the relevant item; use gain='binary'.")
-        return super().at_rank(rank, n_candidates)
+        return super().value_at_rank(rank, n_candidates)
 
     def _contributions(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
-        value = average_over_ties(super().at_rank, positives, rule, self.cutoff)
+        value = average_over_ties(super().value_at_rank, positives, rule, self.cutoff)
         if self.gain == "binary":
             return value
         return value * compute_gains(positives, self.gain, self.label)
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.ones_like(rank)
 
 
@@ -195,7 +197,7 @@ class Dcg(Cg):
         "Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)", "none", "1/log2(1 + r)", plug_in=SUM_PLUG_IN
     )
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return compute_log_discount(rank)
 
 
@@ -208,7 +210,7 @@ class MeanDcg(AdditiveMetric):
     kind = "mean"
     definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / log2(1 + r_i) / s", "s", "1/log2(1 + r)")
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return compute_log_discount(rank)
 
 
@@ -233,11 +235,11 @@ class Atop(AdditiveMetric):
         undefined="users without positives, and users with one candidate",
     )
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return compute_share_below(rank, n_candidates)
 
     def _contributions(self, positives: RankedPositives, rule: TieRule) -> FloatArray:
         # The mean of an affine function over the possible ranks is its value at the mean rank.
         ranges = find_rank_ranges(positives, rule)
         rank = ranges.n_above + (ranges.n_ranks + 1) / 2
-        return self.at_rank(rank, positives.n_candidates)
+        return self.value_at_rank(rank, positives.n_candidates)

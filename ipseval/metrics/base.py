@@ -137,7 +137,7 @@ class Metric(ABC):
     counts_unobserved : bool
         Whether `unobserved` returns values other than 0.
     linear_in_rank : bool
-        Whether `at_rank` is linear in the rank, so that uniformly sampled ranks keep its mean.
+        Whether `value_at_rank` is linear in the rank, so that uniformly sampled ranks keep its mean.
     corrects_sampling : bool
         Whether the metric estimates its value in the full ranking from sampled ranks.
     approximate : str
@@ -451,7 +451,7 @@ class Metric(ABC):
         """
         return None
 
-    def at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
+    def value_at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
         """Compute the value for a user with one relevant item at a given rank.
 
         Parameters
@@ -473,15 +473,15 @@ class Metric(ABC):
         """
         n = np.asarray(n_candidates, dtype=np.float64)
         if self.cutoff is None:
-            return self._curve(rank, n)
-        # Most ranks are beyond the cutoff, and their curve is not computed.
+            return self._value_at_rank(rank, n)
+        # Most ranks are beyond the cutoff, and their value is not computed.
         ranks, sizes = np.broadcast_arrays(rank, n)
         is_inside = ranks <= self.cutoff
         inside_n = n
         if n.ndim:
             inside_n = sizes[is_inside]
         value = np.zeros(is_inside.shape)
-        value[is_inside] = self._curve(ranks[is_inside], inside_n)
+        value[is_inside] = self._value_at_rank(ranks[is_inside], inside_n)
         return value
 
     def curve(self, n_candidates: int) -> FloatArray:
@@ -513,7 +513,7 @@ class Metric(ABC):
         array([1.        , 0.5       , 0.33333333, 0.        , 0.        ])
         """
         n = check_positive_int("n_candidates", n_candidates, minimum=2)
-        return self.at_rank(np.arange(1.0, n + 1), float(n))
+        return self.value_at_rank(np.arange(1.0, n + 1), float(n))
 
     @abstractmethod
     def _user_values(
@@ -527,7 +527,7 @@ class Metric(ABC):
         """Return the values of `unbiased`, for a checked `n_relevant` and a resolved tie rule."""
         raise InputError(f"{self.label} has no unbiased form; use aoa or a self-normalised estimator.")
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         """Return the value for one relevant item as a smooth function of its rank, without the cutoff."""
         raise InputError(f"{self.label} is not a function of the rank of one relevant item.")
 

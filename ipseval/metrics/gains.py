@@ -77,10 +77,8 @@ def check_grades(grades: AnyArray, gain: str, label: str) -> None:
         )
 
 
-def check_test_grades(metrics: Iterable[Metric], grades: AnyArray | None) -> None:
+def check_test_grades(metrics: Iterable[Metric], grades: AnyArray) -> None:
     """Raise `InputError` for grades of a test part that a requested metric cannot read."""
-    if grades is None:
-        return
     for metric in metrics:
         gain = getattr(metric, "gain", "binary")
         if gain in ("linear", "exponential"):

@@ -1,12 +1,14 @@
-"""Labels of metrics, name(parameters)@k: the registry, the parser, and the check of custom metrics."""
+"""Labels of metrics, name(parameters)@k: `metric`, the registry, and the check of custom metrics."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from ipseval.errors import InputError
 from ipseval.metrics._auc import Auc
@@ -16,9 +18,14 @@ from ipseval.metrics._ideal_list import AdjustedRecall, Ndcg, Precision, Rbp
 from ipseval.metrics.additive import Atop, Cg, Dcg, Hits, MeanDcg, Recall
 from ipseval.metrics.base import Metric
 from ipseval.metrics.propensity_scored import PropensityScoredNdcg, PropensityScoredPrecision
+from ipseval.metrics.sampled._correction import METHODS, Method
+from ipseval.metrics.sampled.sampled_metric import SampledMetric
 from ipseval.ranking import RankedPositives
-from ipseval.utils.checks import describe_type, format_count
+from ipseval.utils.checks import as_list, check_choice, describe_type, distinct_labels, format_count
+from ipseval.utils.public import public_function
 from ipseval.utils.registry import Registry, is_external, look_up
+
+Prior = Literal["uniform", "estimated"]
 
 # Classes of the built-in metrics. CONTRIBUTING.md lists what a new metric needs in addition to its row here.
 METRIC_CLASSES: tuple[type[Metric], ...] = (
@@ -93,6 +100,101 @@ def _name_by_alias() -> dict[str, str]:
 
 
 METRICS = Registry("metric", "ipseval.metrics", _class_by_name(), _check_metric_class, _name_by_alias())
+
+
+@public_function
+def metric(
+    label: str | Metric,
+    *,
+    sampled: Method | None = None,
+    variance_weight: float = 0.01,
+    prior: Prior | npt.ArrayLike | None = None,
+    n_iterations: int = 100,
+    **parameters: Any,
+) -> Metric:
+    """Return the metric that a label names; its repr is the label.
+
+    Parameters
+    ----------
+    label : str or Metric
+        A label such as "recall@10", "auc", "rbp(0.9)" or "dcg(gain=exponential)@10", in any case. Common
+        other names are accepted ("mrr", "map@10", "hr@10", "p@5"). A Metric object is returned as it is.
+    sampled : str, optional
+        "bv", "mle", "cls", "rank", "ls", "importance" or "none": the metric for ranks among sampled
+        candidates, corrected by that method of `correct_sampled`; its label is "recall@10~bv". The value of a
+        positive is an estimate of the metric for that one positive, and the value of a user their
+        (weighted) mean. So ndcg and ap are in the form for one relevant item: 1/log2(1 + r) and 1/r.
+    variance_weight : float, default 0.01
+        Option of the correction, see `correct_sampled`.
+    prior : "uniform", "estimated" or (n,) array, optional
+        Option of the correction, see `correct_sampled`.
+    n_iterations : int, default 100
+        Option of the correction, see `correct_sampled`.
+    **parameters
+        Parameters of the metric, as in the parentheses of a label:
+        ``metric("precision@10", denominator="min")``.
+
+    Returns
+    -------
+    Metric
+        An object of the class that the label names, for `metrics` of `evaluate`.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name or parameter that does not exist.
+    InputError
+        For a cutoff that is missing, not allowed, or not an integer >= 1, or a bad parameter value.
+
+    See Also
+    --------
+    ipseval.estimators.card : Print the formula, the conventions and the guarantees of a metric.
+    ipseval.register : Register a custom metric under a label.
+
+    Examples
+    --------
+    >>> metric("nDCG@10"), metric("MAP@5")
+    (ndcg@10, ap@5)
+    >>> metric("recall@10", sampled="bv"), metric("ndcg~mle")
+    (recall@10~bv, ndcg~mle)
+    """
+    if isinstance(label, str) and "~" in label:
+        label, sampled = _split_correction(label, sampled)
+    base = parse_metric(label, **parameters)
+    if sampled is None:
+        return base
+    check_choice("sampled", sampled, METHODS)
+    if isinstance(prior, str):
+        check_choice("prior", prior, ("uniform", "estimated"))
+    base.value_at_rank(np.ones(1), 2.0)  # raises for a metric that is not a function of one rank
+    return SampledMetric(
+        label=f"{base.label}~{sampled}",
+        base=base,
+        method=sampled,
+        variance_weight=variance_weight,
+        prior=prior,
+        n_iterations=n_iterations,
+    )
+
+
+def _split_correction(label: str, sampled: Method | None) -> tuple[str, Method]:
+    """Return the label before ~ and the correction after it, which must agree with `sampled`."""
+    base_label, _, method_text = label.partition("~")
+    base_label = base_label.strip()
+    method: Any = method_text.strip()
+    if sampled not in (None, method):
+        raise InputError(f"metric {base_label!r}: the label says ~{method}, sampled={sampled!r}.")
+    check_choice("the correction after ~", method, METHODS)
+    return base_label, method
+
+
+def resolve_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
+    """Return the metrics that labels or objects name, without repetitions."""
+    metric_objects = []
+    for label in as_list(metrics, "metrics"):
+        metric_objects.append(metric(label))
+
+    return distinct_labels(metric_objects, "metrics")
 
 
 def parse_metric(label: str | Metric, **parameters: Any) -> Metric:

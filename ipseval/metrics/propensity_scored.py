@@ -58,7 +58,7 @@ class PropensityScoredPrecision(PropensityScoredMetric):
         plug_in="w of the estimator: 1 in AOA, 1/P in every form of SNIPS",
     )
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.ones_like(rank)
 
     def _compute_divisor(self, counts: IntArray) -> FloatArray:
@@ -78,7 +78,7 @@ class PropensityScoredNdcg(PropensityScoredMetric):
         plug_in="w of the estimator: 1 in AOA, 1/P in every form of SNIPS",
     )
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return compute_log_discount(rank)
 
     def _compute_divisor(self, counts: IntArray) -> FloatArray:

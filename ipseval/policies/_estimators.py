@@ -92,7 +92,7 @@ class RewardEstimator(Estimator):
                 f"{self.label} adds up contributions of single items, and {metric.label} has no such "
                 "contributions. Use recall@k, precision@k, dcg@k, mean_dcg@k or rbp."
             )
-        metric.at_rank(np.ones(1), 2.0)  # raises for a metric that is not a function of the rank
+        metric.value_at_rank(np.ones(1), 2.0)  # raises for a metric that is not a function of the rank
         if self.weighted and not is_probability:
             raise PropensityError(
                 f"{self.label} needs the chance of being shown, but this propensity is known up to a constant factor "
@@ -115,7 +115,7 @@ class RewardEstimator(Estimator):
     def terms(self, rewards: RewardData, metric: Metric) -> RewardTerms:
         """Return N_u, D_u and the volume of each user."""
 
-    def positive_weights(self, sample: Sample) -> FloatArray:
+    def weight_positives(self, sample: Sample) -> FloatArray:
         """Return w of each positive, or 1 where there is no propensity."""
         if self.weighted:
             return sample.weights

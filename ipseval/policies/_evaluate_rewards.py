@@ -14,7 +14,7 @@ from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.evaluation.request import resolve_estimators, resolve_propensity
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import resolve_metrics
+from ipseval.metrics.labels import resolve_metrics
 from ipseval.policies._estimators import DM, DR, MetricRewards, RewardData
 from ipseval.policies.rewards import FittedRewards, Rewards
 from ipseval.propensity import Propensity, PropensityModel

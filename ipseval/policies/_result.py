@@ -197,7 +197,7 @@ class PolicyEvaluation(Result):
         return Tables(
             summary=(f"{n_impressions:,} impressions · clicks per impression · {level}",),
             parts=(table,),
-            verdict=(
+            remarks=(
                 Remark("Verdict", (_describe_verdict(self, policies, record),)),
                 Remark("Weights", tuple(_describe_policy_weights(self.overlap, n_impressions))),
                 Remark("Claim", tuple(claim_lines)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import lazy_loader
 
-from ipseval.ranking._rank_positives import rank_positives, top_items
 from ipseval.ranking._sampled_candidates import SampledCandidates
+from ipseval.ranking.exact_ranks import rank_positives, top_items
 from ipseval.ranking.ranked_positives import RankedPositives
 
 __all__ = [

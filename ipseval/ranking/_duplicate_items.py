@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 
 from ipseval.ranking._factors import Factors
-from ipseval.ranking.kernels.blocks import Batch
+from ipseval.ranking.candidates import Batch
 from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 FEWEST = 16  # items of a class for which one exact score for every user is worth its time

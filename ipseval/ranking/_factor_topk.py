@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 
 from ipseval.ranking._factors import Factors
-from ipseval.ranking.kernels.blocks import Batch
+from ipseval.ranking.candidates import Batch
 from ipseval.ranking.top_lists import TopKCollector, entries_above_bound, topk_lower_bound
 
 ENTRIES = 2**20  # products that are held at once

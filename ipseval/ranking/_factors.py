@@ -28,8 +28,9 @@ from types import ModuleType
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.ranking.kernels.blocks import Batch, Block, CountingWorker, Tile, as_frozen
-from ipseval.utils.types import AnyArray, FloatArray, IntArray, as_readonly
+from ipseval.ranking.candidates import Batch
+from ipseval.ranking.kernels.blocks import Block, CountingWorker, Tile
+from ipseval.utils.types import AnyArray, FloatArray, IntArray, as_readonly, as_readonly_rows
 
 SINGLE_LIMIT = 1e37  # bound on |score| up to which single precision cannot overflow in between
 DOUBLE_LIMIT = 1e300
@@ -62,8 +63,8 @@ class Factors:
         if user.dtype != item.dtype:
             user = user.astype(np.float64)
             item = item.astype(np.float64)
-        user = as_frozen(user)
-        item = as_frozen(item)
+        user = as_readonly_rows(user)
+        item = as_readonly_rows(item)
         user_norm = _bound_norms(user, f"{name}: user factors")
         item_norms = _bound_norms(item, f"{name}: item factors")
 
@@ -136,9 +137,9 @@ class Factors:
             bias = as_readonly(bias[items])
         return replace(
             self,
-            item=as_frozen(self.item[items]),
+            item=as_readonly_rows(self.item[items]),
             bias=bias,
-            fast_item=as_frozen(self.fast_item[items]),
+            fast_item=as_readonly_rows(self.fast_item[items]),
             item_norms=self.item_norms[items],
         )
 
@@ -261,7 +262,7 @@ class Factors:
         n_positives = batch.item.size
         lo, hi = self._bounds_of_close_products(exact, self.error_bound(batch.users)[batch.row])
         return Block(
-            user=as_frozen(self.user[batch.users]),
+            user=as_readonly_rows(self.user[batch.users]),
             fast_user=self.fast_users(batch.users),
             start=batch.start,
             item=batch.item,

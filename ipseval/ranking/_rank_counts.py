@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 import numpy as np
@@ -12,19 +15,47 @@ from ipseval.ranking._duplicate_items import DuplicateItems
 from ipseval.ranking._factor_topk import collect_topk
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._scorers import AnyScorer, Scorer
-from ipseval.ranking._threads import CALL_TARGET, Resources, run_workers
-from ipseval.ranking.candidates import CandidateLists, HeldOutPositives
-from ipseval.ranking.kernels.blocks import Batch, Shape, as_frozen
+from ipseval.ranking.candidates import Batch, CandidateLists, HeldOutPositives
+from ipseval.ranking.kernels.blocks import Shape
 from ipseval.ranking.top_lists import TopKCollector
-from ipseval.utils.compute import one_blas_thread
+from ipseval.utils.compute import CALL_TARGET, Resources, one_blas_thread, run_workers
 from ipseval.utils.ids import ranks_within_group
-from ipseval.utils.types import AnyArray, IntArray
+from ipseval.utils.types import AnyArray, IntArray, as_readonly_rows
 
 BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together
 WORTH = 2**17  # scores below which to start a thread takes longer than it saves
 
+SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
+
 Counts = tuple[IntArray, IntArray]
+
+
+class Work:
+    """Number of comparisons that this process has made without a choice of engine."""
+
+    comparisons = 0.0
+
+
+def select_kernels(engine: str | None, n_comparisons: float) -> ModuleType:
+    """Return the module of counting kernels for an engine: "numpy", "numba", or None for the faster.
+
+    Without a choice, Numba is used if it is installed and all rankings of the process together make so many
+    comparisons that loading it saves time. Both modules count the same integers.
+    """
+    is_installed = "numba" in sys.modules or find_spec("numba") is not None
+    if engine == "numba" and not is_installed:
+        raise InputError(
+            "must be installed to be used; Numba is missing.",
+            argument="engine",
+            advice="Install it by pip install numba",
+        )
+    if engine is None:
+        Work.comparisons += n_comparisons
+        engine = "numpy"
+        if is_installed and Work.comparisons > SMALL_WORK:
+            engine = "numba"
+    return import_module(f"ipseval.ranking.kernels.{engine}_kernels")
 
 
 def rank_factors(
@@ -277,7 +308,7 @@ def rank_in_lists(
 
 def count_block(batch: Batch, scores: AnyArray, kernels: ModuleType) -> tuple[IntArray, IntArray, int]:
     """Return (n_above, n_tied) of the batch's positives and the number of NaN in the block."""
-    block = as_frozen(to_comparable(scores))
+    block = as_readonly_rows(to_comparable(scores))
     n_above = np.zeros(batch.item.size, np.int64)
     n_reach = np.zeros(batch.item.size, np.int64)
     positive_score = block[batch.row, batch.item]

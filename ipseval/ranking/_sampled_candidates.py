@@ -11,10 +11,9 @@ import numpy as np
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._rank_counts import check_nan, to_comparable
+from ipseval.ranking._rank_counts import check_nan, select_kernels, to_comparable
 from ipseval.ranking._sampling import Pool, Sampling
 from ipseval.ranking._scorers import AnyScorer
-from ipseval.ranking._threads import Resources, select_kernels
 from ipseval.ranking.candidates import HeldOutPositives
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.utils.checks import (
@@ -26,6 +25,7 @@ from ipseval.utils.checks import (
     format_examples,
     warn_user,
 )
+from ipseval.utils.compute import Resources
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, FloatArray, IntArray, RngLike
 

@@ -125,6 +125,14 @@ class CallableScorer:
         return scores
 
 
+def is_score_array(model: object) -> bool:
+    """Return whether a model is an array or memmap of numbers, and so neither lists nor of another library."""
+    if type(model) not in (np.ndarray, np.memmap):
+        return False
+    array = np.asarray(model)
+    return array.ndim == 2 and array.dtype.kind in "fiu"
+
+
 def as_scorer(model: AnyModel, split: Split, name: str = "the model") -> AnyScorer:
     """Return `model` as a scorer, or as factors, in the id space of `split`, after a check of its shape."""
     if isinstance(model, pd.DataFrame):

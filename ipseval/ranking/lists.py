@@ -20,7 +20,7 @@ from ipseval.utils.checks import describe_type, format_examples
 from ipseval.utils.checks import format_count as pluralize
 from ipseval.utils.columns import frame_columns
 from ipseval.utils.ids import is_member, ranks_within_group
-from ipseval.utils.notes import Count, drop_zero_counts
+from ipseval.utils.notes import Count, CountCode, drop_zero_counts
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 TAKES = "ipseval.Lists or read_lists"
@@ -145,13 +145,15 @@ class ListResolver:
             return
 
         is_dropped = role == "user" or self.lists.unknown == "drop"
+        code: CountCode = "number"
         if is_dropped:
             treatment = "left out"
+            code = "exclusion"
             keep &= ~is_unknown
         else:
             treatment = "added as candidates"
         description = f"entries with {role}s unknown to the split, {treatment}"
-        self.counts.append(Count(description, n_unknown, codes.size))
+        self.counts.append(Count(description, n_unknown, codes.size, code=code))
 
     def _drop_seen(self, seen: BoolArray, user: IntArray, item: IntArray, keep: BoolArray) -> None:
         """Remove from `keep` the training items of their user, or record a problem."""
@@ -166,15 +168,17 @@ class ListResolver:
                 )
             )
             return
+        code: CountCode = "number"
         if self.lists.seen == "drop":
             treatment = "left out"
+            code = "exclusion"
             n_seen = int((seen & keep).sum())
             keep &= ~seen
         else:
             treatment = "kept"
             n_seen = int(seen.sum())
         description = f"entries that are training items of their user, {treatment}"
-        self.counts += drop_zero_counts(Count(description, n_seen, user.size))
+        self.counts += drop_zero_counts(Count(description, n_seen, user.size, code=code))
 
 
 def rank_lists(
@@ -291,7 +295,9 @@ def _drop_non_candidates(
 
     n_outside = int(is_outside.sum())
     if entries.unknown == "drop":
-        count = Count("entries that are not candidates, left out", n_outside, is_outside.size)
+        count = Count(
+            "entries that are not candidates, left out", n_outside, is_outside.size, code="exclusion"
+        )
         return entries.select(~is_outside, count)
     first = np.flatnonzero(is_outside)[0]
     pair = (split.user_ids[entries.user[first]], split.item_ids[entries.item[first]])

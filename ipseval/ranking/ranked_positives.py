@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
@@ -9,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._parquet import read, write
 from ipseval.ranking._sampling import Sampling, count_ranked_above
 from ipseval.ranking.top_lists import TopLists
-from ipseval.utils.checks import check_finite, check_mask, check_positive_int
-from ipseval.utils.ids import grouped_order
+from ipseval.utils.checks import check_finite, check_mask, check_models, check_positive_int
+from ipseval.utils.ids import grouped_order, is_member, same_ids
 from ipseval.utils.notes import Count
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, as_readonly
@@ -597,3 +599,60 @@ def _check_unique(name: str, ids: AnyArray) -> None:
     n_repeated = ids.size - len(set(ids.tolist()))
     if n_repeated:
         raise InputError(f"{name} repeats {n_repeated:,} of {ids.size:,} ids; each id may occur once.")
+
+
+def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
+    """Raise `InputError` unless all rank the same positives, at least one, among the same candidates."""
+    check_models(ranks, "ranks", "RankedPositives")
+    for name, model_ranks in ranks.items():
+        if not isinstance(model_ranks, RankedPositives):
+            raise InputError(
+                f"{name!r} must be RankedPositives, made by rank_positives; got {type(model_ranks).__name__}."
+            )
+    first_name, first_ranks = next(iter(ranks.items()))
+    if not len(first_ranks):
+        raise InputError("there is no positive to evaluate.")
+    for name, model_ranks in ranks.items():
+        if model_ranks is first_ranks:
+            continue
+        if not _has_same_positives(model_ranks, first_ranks):
+            raise InputError(
+                f"{name!r} and {first_name!r} rank different test positives ({len(model_ranks):,} and "
+                f"{len(first_ranks):,}); rank all recommenders on one split."
+            )
+        has_same_sizes = np.array_equal(model_ranks.n_candidates, first_ranks.n_candidates)
+        if model_ranks.candidates != first_ranks.candidates or not has_same_sizes:
+            raise InputError(
+                f"{name!r} is ranked among other candidates ({model_ranks.candidates}) than {first_name!r} "
+                f"({first_ranks.candidates}); ranks of one table must come from the same candidates."
+            )
+
+
+def _has_same_positives(model_ranks: RankedPositives, first_ranks: RankedPositives) -> bool:
+    """Return whether two models rank the same pairs, of the same independent units and ids."""
+    if len(model_ranks) != len(first_ranks):
+        return False
+    if not np.array_equal(model_ranks.user, first_ranks.user) or not np.array_equal(
+        model_ranks.item, first_ranks.item
+    ):
+        return False
+    if not np.array_equal(model_ranks.unit(model_ranks.users), first_ranks.unit(first_ranks.users)):
+        return False
+    return bool(same_ids(model_ranks, first_ranks))
+
+
+def check_ranks_of_split(model_ranks: RankedPositives, split: Split, name: str) -> None:
+    """Raise `InputError` if given ranks do not rank test positives of this split."""
+    if not same_ids(model_ranks, split):
+        raise InputError(
+            f"{name!r} is ranked over {model_ranks.user_ids.size:,} users and "
+            f"{model_ranks.item_ids.size:,} items that are not the {split.n_users:,} and {split.n_items:,} "
+            "of the split; rank it again on this split."
+        )
+    keys = model_ranks.user * np.int64(split.n_items) + model_ranks.item
+    n_outside = int((~is_member(keys, split.test.pair_key)).sum())
+    if n_outside:
+        raise InputError(
+            f"{name!r}: {n_outside:,} of {keys.size:,} ranked positives are not in the test part of the "
+            "split; rank it again on this split."
+        )

@@ -37,7 +37,7 @@ def to_html(tables: Tables) -> str:
     has_pictures = any(isinstance(part, Picture) for part in parts)
     return template.render(
         tables=tables,
-        verdict=sort_remarks(tables.verdict),
+        verdict=sort_remarks(tables.remarks),
         links=[part for part in parts if isinstance(part, Heading) and part.level == 2],
         metrics=list_metrics(parts),
         sections=split_sections(views[: len(tables.parts)]),

@@ -152,7 +152,7 @@ def to_markdown(tables: Tables) -> str:
     blocks += map(escape_markdown, tables.summary)
 
     other_remarks = []
-    for remark in tables.verdict:
+    for remark in tables.remarks:
         text = f"**{escape_markdown(remark.name)}.** {escape_markdown(' '.join(remark.lines))}"
         if remark.name in LEADING:
             blocks.append(text)
@@ -243,7 +243,7 @@ def to_latex(tables: Tables) -> str:
 
 def _list_latex_remarks(tables: Tables) -> list[str]:
     """Return the texts below the last table: the verdict, the summary, warnings, other remarks and notes."""
-    verdict_first = sorted(tables.verdict, key=_is_not_verdict)
+    verdict_first = sorted(tables.remarks, key=_is_not_verdict)
     remarks = [f"{remark.name}: {' '.join(remark.lines)}" for remark in verdict_first]
     texts = [*remarks[:1], *tables.summary, *tables.warnings, *remarks[1:], *tables.legend]
     for part in tables.parts:

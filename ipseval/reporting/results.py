@@ -154,7 +154,7 @@ class Result(Reported):
         """
         tables = self.tables()
         lines: list[str] = []
-        for remark in tables.verdict:
+        for remark in tables.remarks:
             if remark.name == VERDICT:
                 lines += remark.lines
         if not lines:

@@ -340,7 +340,7 @@ class Tables:
         The title of the page; if it is empty, text and Markdown begin with the summary.
     warnings : tuple of str
         Sentences that have to be read before the tables.
-    verdict : tuple of Remark
+    remarks : tuple of Remark
         Conclusions and remarks. Those named in `LEADING` are printed before the parts, the others below.
     hint : str
         A pointer to further information; text prints it last.
@@ -372,7 +372,7 @@ class Tables:
     parts: tuple[Part, ...]
     title: str = ""
     warnings: tuple[str, ...] = ()
-    verdict: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     hint: str = ""
     legend: tuple[str, ...] = ()
     appendix: tuple[Part, ...] = ()
@@ -385,13 +385,13 @@ class Tables:
         Tables
             The same content with other wordings.
         """
-        verdict = [Remark(remark.name, _word_lines_for_shell(remark.lines)) for remark in self.verdict]
+        remarks = [Remark(remark.name, _word_lines_for_shell(remark.lines)) for remark in self.remarks]
         return replace(
             self,
             summary=_word_lines_for_shell(self.summary),
             parts=tuple(map(_word_part_for_shell, self.parts)),
             warnings=_word_lines_for_shell(self.warnings),
-            verdict=tuple(verdict),
+            remarks=tuple(remarks),
             hint=_word_for_shell(self.hint),
             appendix=tuple(map(_word_part_for_shell, self.appendix)),
         )

@@ -26,7 +26,7 @@ def to_text(tables: Tables) -> str:
     """Return the report as plain text: title, summary, leading remarks, warnings, parts, other remarks."""
     leading_remarks = []
     other_remarks = []
-    for remark in tables.verdict:
+    for remark in tables.remarks:
         if remark.name in LEADING:
             leading_remarks.append(remark)
         else:

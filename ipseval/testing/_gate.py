@@ -227,7 +227,7 @@ class Gate(Result):
                 parts,
                 title="Gate",
                 warnings=warnings,
-                verdict=(Remark("Verdict", (self.verdict,)),),
+                remarks=(Remark("Verdict", (self.verdict,)),),
             )
         return Tables(self._summary, (*parts, self.verdict), warnings=warnings)
 

@@ -108,7 +108,7 @@ class GateHistory(Result):
                 (table,),
                 title="History of a gate",
                 warnings=warnings,
-                verdict=(Remark("Verdict", (self.verdict,)),),
+                remarks=(Remark("Verdict", (self.verdict,)),),
             )
         return Tables(summary, (table, self.verdict), warnings=warnings)
 

@@ -180,7 +180,7 @@ class MetricGates(Result):
             describe_false_alarms(self.confidence_level, self.weeks),
         )
         if page:
-            return Tables(summary, (table,), title="Gate", verdict=(Remark("Verdict", (self.verdict,)),))
+            return Tables(summary, (table,), title="Gate", remarks=(Remark("Verdict", (self.verdict,)),))
         return Tables(summary, (table, self.verdict))
 
     @property

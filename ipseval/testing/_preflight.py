@@ -115,7 +115,7 @@ class Preflight(Result):
                 summary,
                 (table,),
                 title="Preflight of a gate",
-                verdict=(Remark("Verdict", (self.verdict,)),),
+                remarks=(Remark("Verdict", (self.verdict,)),),
             )
         return Tables(summary, (table, self.verdict))
 

@@ -243,6 +243,12 @@ COLUMNS = ("subject", "what", "count", "of")
 RESULT = "evaluation"  # the subject of counts that are of all recommenders together
 
 
+# "exclusion": rows that were left out, merged or removed. "stated_exclusion": the same, where a note on the
+# estimates or the caller states it already. "no_threshold": low values count as positives. "test_part": rows of
+# the test part of a split. "number": anything else.
+CountCode = Literal["number", "exclusion", "stated_exclusion", "no_threshold", "test_part"]
+
+
 @dataclass(frozen=True)
 class Count:
     """A count made while data were read, split or ranked.
@@ -256,16 +262,47 @@ class Count:
         Total that the count is a part of.
     subject : str
         Recommender, or part of the data, that the count belongs to.
+    code : str, default "number"
+        What happened to the counted rows, by which a report chooses the counts that it states.
     """
 
     label: str
     count: int
     total: int | None = None
     subject: str = ""
+    code: CountCode = "number"
 
     def with_subject(self, subject: str) -> Count:
         """Return a copy of the count that belongs to `subject`."""
         return replace(self, subject=subject)
+
+
+@dataclass(frozen=True)
+class SourceCount(Count):
+    """The number of rows that were read from a source.
+
+    Attributes
+    ----------
+    source : str
+        Name of the file, or a description of data in memory.
+    columns : str
+        Column of each role.
+    unit : str
+        Plural noun for the rows: "rows" of a log, or "entries" of lists.
+    is_file : bool
+        Whether the source is a file.
+    """
+
+    source: str = ""
+    columns: str = ""
+    unit: str = "rows"
+    is_file: bool = False
+
+    @classmethod
+    def of(cls, count: int, *, source: str, columns: str, unit: str, is_file: bool) -> SourceCount:
+        """Return the count with its label."""
+        label = f"{unit} read from {source}: {columns}"
+        return cls(label, count, source=source, columns=columns, unit=unit, is_file=is_file)
 
 
 def drop_zero_counts(*counts: Count) -> tuple[Count, ...]:

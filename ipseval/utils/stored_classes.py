@@ -15,6 +15,7 @@ STORED_CLASSES = {
     "correction-posterior": "ipseval.correction._posterior:Posterior",
     "correction-prior": "ipseval.correction._prior:CorrectionPrior",
     "count": "ipseval.utils.notes:Count",
+    "count-source": "ipseval.utils.notes:SourceCount",
     "decomposition": "ipseval.evaluation.segments._decomposition:Decomposition",
     "definition": "ipseval.metrics.base:Definition",
     "estimate": "ipseval.estimators.estimate:Estimate",

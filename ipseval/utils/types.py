@@ -53,6 +53,11 @@ def as_readonly(array: AnyArray) -> AnyArray:
     return view
 
 
+def as_readonly_rows(array: AnyArray) -> AnyArray:
+    """Return a read-only C-contiguous array; a copy is made only where the layout must change."""
+    return as_readonly(np.ascontiguousarray(array))
+
+
 def assign(instance: object, /, **fields: object) -> None:
     """Set fields of a frozen dataclass while it is made."""
     for name, value in fields.items():

@@ -9,7 +9,6 @@ from functools import cached_property, reduce
 import numpy as np
 
 from ipseval.estimators import Estimator, LinearForm, Sample, UserSums
-from ipseval.estimators.estimate import compute_independent_sums
 from ipseval.inference.orders import RowOrders, compute_agreement
 from ipseval.metrics import Metric
 from ipseval.utils.ids import union_keys
@@ -110,7 +109,8 @@ def compute_estimates(
     if form is None or form.is_sum or ranked.cluster is not None or np.isnan(contributions[:1]).any():
         sums: list[UserSums] = []
         for metric in metrics:
-            sums.extend(compute_independent_sums(sample, metric, estimator) for sample in samples.values())
+            for sample in samples.values():
+                sums.append(estimator.sums(sample, metric).by_cluster(sample.ranked.cluster))
         return Estimates.from_sums(sums, len(ranked))
     weights = first.weights if form.weighted else np.ones(0)
     numerator, denominator = form.sums(weights, contributions)

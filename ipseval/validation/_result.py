@@ -205,7 +205,7 @@ class Validation(Result):
             tuple(parts),
             title=f"Validation on {self.name}",
             warnings=self.notes,
-            verdict=(
+            remarks=(
                 Remark("Verdict", _describe_verdicts(self.summary, self.confidence_level)),
                 Remark("Data", (f"Left out as training pairs: {n_dropped}.",)),
             ),

@@ -335,7 +335,7 @@ def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
 
 
 def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys, monkeypatch):
-    monkeypatch.setattr("ipseval.ranking._threads.BAR_DELAY", 0)
+    monkeypatch.setattr("ipseval.utils.compute.BAR_DELAY", 0)
     arguments = ["evaluate", "log.csv", "--model", "mine=lists.csv:seen=drop,unknown=drop"]
     arguments += ["--metrics", "recall@9"]
     assert main([*arguments, "--quiet", "--out", "r.md"]) == 0

@@ -42,8 +42,8 @@ class Copy(Estimator):
     def sums(self, sample, metric):
         return self._one.sums(sample, metric)
 
-    def positive_weights(self, sample):
-        return self._one.positive_weights(sample)
+    def weight_positives(self, sample):
+        return self._one.weight_positives(sample)
 
     def claim(self, metric, **known):
         return self._one.claim(metric, **known)

@@ -27,11 +27,11 @@ class Own(Estimator):
     label, weighting, target = "own", "1/P over |S*_u|", "user"
 
     def sums(self, sample, metric):
-        ranked, weights = sample.ranked, self.positive_weights(sample)
+        ranked, weights = sample.ranked, self.weight_positives(sample)
         total, values = ranked.sum_by_user(weights), metric.user_values(ranked, weights, ties=sample.ties)
         return UserSums.of(ranked.users, total * values, total)
 
-    def positive_weights(self, sample):
+    def weight_positives(self, sample):
         return sample.weights / sample.ranked.counts[sample.ranked.segment]
 
     def claim(self, metric, **known):

@@ -45,11 +45,11 @@ class Trimmed(Estimator):  # snips-pooled with the largest weights cut to the qu
     def with_parameter(self, text):
         return Trimmed(float(text))
 
-    def positive_weights(self, sample):
+    def weight_positives(self, sample):
         return np.minimum(sample.weights, np.quantile(sample.weights, 1 - self.share))
 
     def sums(self, sample, metric):
-        ranked, weights = sample.ranked, self.positive_weights(sample)
+        ranked, weights = sample.ranked, self.weight_positives(sample)
         total = ranked.sum_by_user(weights)
         return UserSums.of(ranked.users, total * metric.user_values(ranked, weights, ties=sample.ties), total)
 """
@@ -320,7 +320,7 @@ def test_an_estimator_is_told_which_method_it_lacks():
     class Plain(Estimator):
         label = "plain"
 
-        def positive_weights(self, sample):
+        def weight_positives(self, sample):
             return sample.weights
 
         def sums(self, sample, metric):
@@ -348,7 +348,7 @@ def test_the_interval_of_an_estimator_that_leaves_the_range_is_not_kept_within_i
         weighted = False
         can_exceed_range = leaves
 
-        def positive_weights(self, sample):
+        def weight_positives(self, sample):
             return np.ones(len(sample.ranked))
 
         def sums(self, sample, metric):

@@ -89,7 +89,7 @@ def test_an_estimator_without_a_stated_guarantee_has_none():
         def sums(self, sample, metric):
             raise NotImplementedError
 
-        def positive_weights(self, sample):
+        def weight_positives(self, sample):
             raise NotImplementedError
 
     assert str(claim(metric("recall@5"), Mine())) == "plug-in: no guarantee"

@@ -167,11 +167,13 @@ def test_numbers_of_relevant_items_may_be_one_for_all_or_those_of_the_positives(
 def test_an_extent_counts_excluded_users_and_the_persons_of_queries():
     sample = Sample(replace(ranked(), left_out=np.array([False, False, True])), n_without_propensity=4)
     extent = SampleSize.of(sample)
-    assert extent.positives_per_user.tolist() == [1, 1, 1]
+    assert extent.users_by_n_positives.tolist() == [1, 1, 1]
     assert (extent.n_without_propensity, extent.n_left_out, extent.n_clusters) == (4, 1, 0)
     queries = SampleSize.of(Sample(replace(ranked(), cluster=np.array([0, 0, 1]), cluster_ids=np.arange(2))))
     assert (queries.n_left_out, queries.n_clusters) == (0, 1)  # query 2, of the other person, has no positive
-    assert SampleSize.of(Sample(ranked().select(np.zeros(3, dtype=bool)))).positives_per_user.tolist() == [3]
+    assert SampleSize.of(Sample(ranked().select(np.zeros(3, dtype=bool)))).users_by_n_positives.tolist() == [
+        3
+    ]
 
 
 def test_the_shrunk_estimate_lies_between_its_ends_and_has_the_error_of_the_formula_written_out():
@@ -184,7 +186,7 @@ def test_the_shrunk_estimate_lies_between_its_ends_and_has_the_error_of_the_form
     # Σwc = 2 and 1. The effect of w̄, −(2/4.5 · ¾ · 2/4.5 + 1/1.75 · ¾ · 1/1.75)/2, times distances 1 and −1.
     slope = -(0.75 * (2 / 4.5) ** 2 + 0.75 * (1 / 1.75) ** 2) / 2
     assert sums.numerator == pytest.approx([2 / 4.5 + slope, 1 / 1.75 - slope])
-    assert shrunk.positive_weights(sample) == pytest.approx([2 / 4.5, 4 / 4.5, 1 / 1.75])
+    assert shrunk.weight_positives(sample) == pytest.approx([2 / 4.5, 4 / 4.5, 1 / 1.75])
     for end, label in ((1, "snips"), (0, "snips-global")):
         end_sums = resolve_estimator(f"snips-shrunk({end})").sums(sample, recall)
         assert end_sums.value() == pytest.approx(resolve_estimator(label).sums(sample, recall).value())
@@ -205,9 +207,9 @@ def test_weights_of_positives_are_divided_by_the_normaliser_of_the_estimate():
         ("dm", [1, 1, 1]),
         ("dr", [2, 4, 1]),
     ):
-        assert resolve_estimator(label).positive_weights(sample) == pytest.approx(expected), label
+        assert resolve_estimator(label).weight_positives(sample) == pytest.approx(expected), label
     without_n_relevant = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True)
-    assert resolve_estimator("ips").positive_weights(without_n_relevant).tolist() == [2, 4, 1]
+    assert resolve_estimator("ips").weight_positives(without_n_relevant).tolist() == [2, 4, 1]
 
 
 @pytest.mark.parametrize("label", ["aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled"])
@@ -383,7 +385,7 @@ def test_snips_divides_as_the_weighted_value_of_the_metric_does(label):
     sample = Sample(ranked(), np.array([0.3, 0.7, 0.9]))
     metric = ipseval.metric(label)
     expected = metric.user_values(sample.ranked, sample.weights)
-    by_hand = expected * sample.user_weight
+    by_hand = expected * sample.user_weight_sums
     assert sum_weighted_contributions(sample, metric) == pytest.approx(by_hand, rel=1e-15)
     assert resolve_estimator("snips").sums(sample, metric).numerator == pytest.approx(expected, rel=1e-15)
 

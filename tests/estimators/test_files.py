@@ -44,5 +44,6 @@ def test_each_class_is_defined_in_the_file_that_has_its_name_and_inherits_from_t
 
 def test_the_formulas_of_snips_are_lines_of_its_method_sums():
     source = inspect.getsource(Snips.sums)
-    for numerator_and_denominator in ("wc / w", "wc / n, w / n", "wc, w"):
-        assert f"UserSums.of(users, {numerator_and_denominator}, root=metric.root)" in source
+    ratios = ("numerator=wc / w", "numerator=wc / n, denominator=w / n", "numerator=wc, denominator=w")
+    for ratio in ratios:
+        assert f"UserSums.of(users, {ratio}, root=metric.root)" in source

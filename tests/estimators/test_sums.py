@@ -283,8 +283,8 @@ def test_a_sample_size_counts_positives_and_users_and_adds_up():
     assert SampleSize(np.array([0, 2, 1, 0, 1])).median_positives == 1.5
     assert np.isnan(SampleSize(np.array([1])).median_positives)
     union = first.merge(second)
-    assert union.positives_per_user.tolist() == [3, 3, 0, 1]
-    assert union.positives_per_user.tolist() == second.merge(first).positives_per_user.tolist()
+    assert union.users_by_n_positives.tolist() == [3, 3, 0, 1]
+    assert union.users_by_n_positives.tolist() == second.merge(first).users_by_n_positives.tolist()
     assert (union.n_without_propensity, union.n_left_out, union.n_clusters) == (4, 5, 0)
     assert (first.unit, first.unit_plural, first.units) == ("user", "users", "2 users")
     assert repr(first) == "SampleSize(4 positives of 2 users)"

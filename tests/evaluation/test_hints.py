@@ -12,7 +12,7 @@ import ipseval
 from ipseval.estimators import Snips
 from ipseval.evaluation.beyond import beyond_accuracy
 from tests.inside.evaluation import build_difference_cell, describe_date
-from tests.inside.utils import Count
+from tests.inside.utils import SourceCount
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
 SHOWN = ipseval.ImpressionLog.from_frame(
@@ -187,8 +187,9 @@ def test_the_digits_of_an_estimate_are_those_of_half_its_interval():
 
 def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
-    source = Count("rows read from log.csv: who → user, what → item", 3)
-    frame = Count("rows read from the data frame: user → user", 3)
+    columns = {"columns": "who → user, what → item", "unit": "rows"}
+    source = SourceCount.of(3, source="log.csv", is_file=True, **columns)
+    frame = SourceCount.of(3, source="the data frame", is_file=False, **columns)
     assert describe_date([source, frame, source], "2 users") == "Data: log.csv · page of 1970-01-02"
     assert describe_date([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
 

@@ -182,7 +182,7 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
     tipping = evaluation.tipping_points(np.linspace(-1, 3, 30))
     for verdict in evaluation.verdicts:
         gamma_range = verdict.gamma_range
-        assert (gamma_range.first, gamma_range.low, gamma_range.lowest, gamma_range.highest) == (
+        assert (gamma_range.highest_model, gamma_range.low, gamma_range.lowest, gamma_range.highest) == (
             verdict.highest_model,
             -1.0,
             -1.0,

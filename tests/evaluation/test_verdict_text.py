@@ -25,7 +25,7 @@ def conclusion(*verdicts: Verdict) -> str:
 
 def test_without_weights_the_first_by_aoa_is_named_in_the_log_with_its_p_value():
     text = write_verdict([decide(AB)])
-    assert text.conclusion == ("No clear winner. In the log, a ranks first by AOA (p = 0.40 against b).")
+    assert text.conclusion == ("No clear winner. In the log, a leads by AOA (p = 0.40 against b).")
     assert text.assumption == f"{UNIFORM}."
     assert text.next_step == PLAN
     assert str(text) == f"{text.conclusion} {text.assumption} {text.next_step}"
@@ -33,21 +33,21 @@ def test_without_weights_the_first_by_aoa_is_named_in_the_log_with_its_p_value()
 
 def test_a_significant_difference_in_the_log_is_stated_without_a_winner():
     text = conclusion(decide(AB, significant=("ab",)))
-    assert text == "In the log, a ranks first by AOA (p = 0.002 against b)."
+    assert text == "In the log, a leads by AOA (p = 0.002 against b)."
 
 
 def test_assumed_weights_that_disagree_leave_no_clear_winner():
     text = write_verdict([decide(AB, BA, gamma=0.0, significant=("ab",))])
     assert text.conclusion == (
-        "No clear winner. In the log, a ranks first by AOA (p = 0.002), "
-        "b by SNIPS (γ = 0 assumed; p = 0.002)."
+        "No clear winner. In the log, a leads by AOA (p = 0.002); "
+        "b leads by SNIPS (γ = 0 assumed; p = 0.002)."
     )
     assert text.assumption == f"{UNIFORM}; γ = 0 is assumed, as exposure was not measured."
 
 
 def test_agreement_of_assumed_weights_is_stated():
     text = conclusion(decide(AB, AB, gamma=0.5, significant=("ab",)))
-    assert text == "In the log, a ranks first by AOA (p = 0.002 against b) and by SNIPS (γ = 0.5 assumed)."
+    assert text == "In the log, a leads by AOA (p = 0.002 against b) and by SNIPS (γ = 0.5 assumed)."
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     gamma_range = GammaRange("a", -1.0, -0.2, -1.0, 3.0, "", "b")
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
-        "ranks first by AOA (p = 0.40) and for γ in [−1, −0.2], b by SNIPS (γ = 0 assumed; p = 0.40)."
+        "leads by AOA (p = 0.40) and for γ in [−1, −0.2]; b leads by SNIPS (γ = 0 assumed; p = 0.40)."
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
-    assert conclusion(unreliable).endswith(", b by SNIPS (γ = 2 assumed; unreliable).")
+    assert conclusion(unreliable).endswith("; b leads by SNIPS (γ = 2 assumed; unreliable).")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_without_a_significant_difference_by_design_the_detectable_one_is_stated
     verdict = decide(AB, AB, "design")
     text = write_verdict([replace(verdict, detectable=0.0123)])
     assert text.conclusion == (
-        "No significant winner: a ranks first by SNIPS (propensities known by design; p = 0.40 against b)."
+        "No significant winner: a leads by SNIPS (propensities known by design; p = 0.40 against b)."
     )
     assert text.next_step == "Evaluate more users: the test has 80% power to detect a difference of 0.01."
     assert write_verdict([verdict]).next_step == "Evaluate more users."
@@ -119,20 +119,20 @@ def test_without_a_significant_difference_by_design_the_detectable_one_is_stated
 def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_sizes():
     text = write_verdict([decide(AB, BA, "fitted", 412.0)])
     assert text.conclusion == (
-        "No verdict: in the log, a ranks first by AOA, b by SNIPS (propensities from impressions). "
+        "No verdict: in the log, a leads by AOA; b leads by SNIPS (propensities from impressions). "
         "Effective sample sizes: 1,000 and 412 (sufficient)."
     )
     assert text.next_step == PLAN
     sentences = conclusion(decide(AB, AB, "fitted", 250.0))
     assert sentences.startswith(
-        "No verdict: a ranks first in the log, but the weights rest on few interactions."
+        "No verdict: a leads in the log, but the weights rest on few interactions."
     )
     assert sentences.endswith("250 for SNIPS (low).")
 
 
 def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
     text = write_verdict([decide(AB, BA, "exposure", gamma=0.69, significant=("ab",))])
-    assert "b by SNIPS (γ = 0.69 from random exposure; p = 0.002)." in text.conclusion
+    assert "b leads by SNIPS (γ = 0.69 from random exposure; p = 0.002)." in text.conclusion
     assert text.assumption == f"{UNIFORM}."
     assert text.next_step == "`ipseval correct` compares the recommenders on the random exposure itself."
 
@@ -148,7 +148,7 @@ def test_a_missing_guarantee_is_stated():
 
 def test_weights_alone_are_stated_with_their_assumption():
     text = write_verdict([decide(None, AB, gamma=0.0)])
-    assert "a ranks first by SNIPS (γ = 0 assumed; p = 0.40 against b)." in text.conclusion
+    assert "a leads by SNIPS (γ = 0 assumed; p = 0.40 against b)." in text.conclusion
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_other_metrics_are_grouped_by_their_conclusion():
 def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
     first = decide(AB, AB, "design", significant=("ab",))
     close = decide(AB, AB, "design", metric="mean_dcg@10")
-    assert conclusion(first, close).endswith(" On mean_dcg@10, a ranks first, but not significantly.")
+    assert conclusion(first, close).endswith(" On mean_dcg@10, a leads, but not significantly.")
     assert conclusion(close, first).endswith(
         " On recall@10, a is significantly better than every other recommender."
     )
@@ -199,7 +199,7 @@ def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
     unguaranteed = decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")
     winner = decide(AB, AB, "design", significant=("ab",))
     assert conclusion(unguaranteed, winner).startswith("a is significantly better than b")
-    assert conclusion(unguaranteed).startswith("No clear winner. In the log, a ranks first")
+    assert conclusion(unguaranteed).startswith("No clear winner. In the log, a leads")
 
 
 def test_every_p_value_of_aoa_is_in_a_sentence_on_the_log():

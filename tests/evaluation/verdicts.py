@@ -71,7 +71,7 @@ def decide(
         propensity=propensity if weighted is not None else None,
         weights={SNIPS: diagnostics},
         flags={(metric, SNIPS): flag},
-        with_guarantee=frozenset({(metric, AOA), (metric, SNIPS)} if has_guarantee else ()),
-        consistent=frozenset({(metric, SNIPS)} if has_guarantee else ()),
+        cells_with_guarantee=frozenset({(metric, AOA), (metric, SNIPS)} if has_guarantee else ()),
+        consistent_cells=frozenset({(metric, SNIPS)} if has_guarantee else ()),
     )
     return decide_verdicts(pd.concat(frames), tests, evidence)[0]

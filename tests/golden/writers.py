@@ -104,7 +104,7 @@ def whole() -> Tables:
 def plain() -> Tables:
     """Return a report of words alone."""
     remarks = (Remark("Claim", ("consistent given P",)), Remark("Data", (f"all {LONG}",)))
-    return Tables(("one line",), ("A paragraph.", Heading("Only one")), verdict=remarks, hint="x" * 80)
+    return Tables(("one line",), ("A paragraph.", Heading("Only one")), remarks=remarks, hint="x" * 80)
 
 
 def wide() -> Tables:

@@ -41,6 +41,27 @@ def test_the_same_rng_gives_the_same_intervals():
     assert first_frame.equals(second_frame)
 
 
+def test_resamples_use_no_more_threads_than_compute_allows_and_have_the_same_bits(monkeypatch):
+    thread_counts = []
+    original = ipseval.inference.intervals.open_executor
+
+    def record_threads(n_threads, **options):
+        thread_counts.append(n_threads)
+        return original(n_threads, **options)
+
+    monkeypatch.setattr("ipseval.inference.intervals.available_cores", lambda: 8)
+    monkeypatch.setattr("ipseval.inference.intervals.open_executor", record_threads)
+    frames = [
+        evaluate_random_ranks(
+            interval="percentile", rng=0, compute=ipseval.ComputeOptions(n_threads=n_threads)
+        ).frame
+        for n_threads in (1, 2, 5)
+    ]
+    assert thread_counts == [0, 2, 2]  # in addition to the calling thread
+    assert frames[0].equals(frames[1])
+    assert frames[0].equals(frames[2])
+
+
 @pytest.mark.parametrize(("level", "n_needed"), [(0.95, 39), (0.9, 19)])
 def test_an_interval_from_too_few_resamples_has_a_note_with_the_required_number(level, n_needed):
     # The lowest and the highest of n draws hold a further one with probability (n − 1)/(n + 1).

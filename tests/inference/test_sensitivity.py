@@ -297,7 +297,7 @@ class Lines:
 )
 def test_the_range_of_the_first_recommender_ends_at_a_swap_or_at_the_end_of_the_grid(gamma, hits, expected):
     gamma_range = find_ranges(gamma, hits)["recall@1"]
-    assert (gamma_range.first, gamma_range.next_below, gamma_range.next_above) == (
+    assert (gamma_range.highest_model, gamma_range.next_below, gamma_range.next_above) == (
         expected.first,
         expected.next_below,
         expected.next_above,
@@ -327,7 +327,7 @@ def test_there_is_no_range_for_tied_recommenders_and_for_a_single_recommender():
 def test_ranges_of_nonlinear_metrics_are_found_next_to_ranges_of_linear_metrics():
     # A user's rr is 1 or 1/3 whatever the weights; users weigh Σw: 2^−(γ+1) + 1 and 2^−(γ+1).
     gamma_ranges = find_ranges(0.5, {"head": HEAD, "tail": TAIL}, ("rr", "recall@1"))
-    assert (gamma_ranges["recall@1"].first, gamma_ranges["rr"].first) == ("tail", "head")
+    assert (gamma_ranges["recall@1"].highest_model, gamma_ranges["rr"].highest_model) == ("tail", "head")
     assert gamma_ranges["recall@1"].low == pytest.approx(0.0, abs=0.003)
     assert gamma_ranges["rr"].is_everywhere
 

@@ -384,7 +384,7 @@ def test_a_custom_estimator_is_flagged_by_its_weights():
         def sums(self, sample, metric):
             return resolve_estimator("aoa").sums(sample, metric)
 
-        def positive_weights(self, sample):
+        def weight_positives(self, sample):
             return np.ones(len(sample.ranked))
 
     diagnosis = diagnose_estimator(make_sample([1.0] * 9 + [0.01], list(range(10))), Plain())
@@ -400,5 +400,5 @@ def test_an_estimator_must_define_positive_weights():
         def sums(self, sample, metric):
             return resolve_estimator("snips").sums(sample, metric)
 
-    with pytest.raises(TypeError, match="positive_weights"):
+    with pytest.raises(TypeError, match="weight_positives"):
         Silent()

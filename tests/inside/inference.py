@@ -14,7 +14,6 @@ from ipseval.inference.comparisons import (
     compute_detectable_difference,
     compute_pair_tests,
 )
-from ipseval.inference.estimate_frame import find_error_flags
 from ipseval.inference.gamma_range import GammaRange, _find_range_end, find_gamma_ranges
 from ipseval.inference.gamma_sensitivity import sensitivity
 from ipseval.inference.intervals import (

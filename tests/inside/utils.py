@@ -17,7 +17,7 @@ from ipseval.utils.ids import (
     union_keys,
     unique_keys,
 )
-from ipseval.utils.notes import Count, counts_frame, drop_zero_counts, merge_counts
+from ipseval.utils.notes import Count, SourceCount, counts_frame, drop_zero_counts, merge_counts
 from ipseval.utils.public import missing_attribute, public_function
 from ipseval.utils.stored_classes import STORED_CLASSES
 from ipseval.utils.types import FloatArray, as_readonly, build_unchecked, copy_if_writable, freeze

@@ -149,7 +149,7 @@ class YangAuc(AdditiveMetric):
     definition = ipseval.metric("atop").definition
     reads_n = True
 
-    def _curve(self, rank, n_candidates):
+    def _value_at_rank(self, rank, n_candidates):
         return 1 - (rank - 1) / n_candidates
 
 
@@ -213,9 +213,9 @@ def test_snips_mean_dcg_given_an_observation_differs_from_the_truth_by_the_tabul
 
 
 def test_a_value_at_a_rank_has_the_shape_of_ranks_and_numbers_of_candidates_together():
-    values = ipseval.metric("rr@3").at_rank(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5, 6]))
+    values = ipseval.metric("rr@3").value_at_rank(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5, 6]))
     np.testing.assert_allclose(values, [[1, 1 / 2], [1 / 3, 0]])
-    np.testing.assert_allclose(ipseval.metric("rr@3").at_rank(2.0, np.array([5, 6])), [1 / 2, 1 / 2])
+    np.testing.assert_allclose(ipseval.metric("rr@3").value_at_rank(2.0, np.array([5, 6])), [1 / 2, 1 / 2])
 
 
 @pytest.mark.parametrize(("label", "expected"), [("mae", [2, 3]), ("mse", [4, 9]), ("rmse", [4, 9])])

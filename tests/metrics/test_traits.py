@@ -115,7 +115,7 @@ class Share(AdditiveMetric):
     definition = METRICS["dcg"].definition
     reads_n = True
 
-    def _curve(self, rank, n_candidates):
+    def _value_at_rank(self, rank, n_candidates):
         return 1 / (rank + n_candidates)
 
 
@@ -128,7 +128,7 @@ class Below(AdditiveMetric):
     reads_n = True
     value_range = (0.0, float("inf"))
 
-    def _curve(self, rank, n_candidates):
+    def _value_at_rank(self, rank, n_candidates):
         return np.sqrt(n_candidates - rank)
 
 

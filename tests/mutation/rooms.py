@@ -62,8 +62,8 @@ SPEED = {
     "ipseval/ranking/_duplicate_items.py": ("FEWEST", "MOST"),
     "ipseval/ranking/_factors.py": ("STEP_PART", "ROWS_BYTES"),
     "ipseval/ranking/_rank_counts.py": ("BLOCKS_PER_WORKER", "PART", "WORTH"),
-    "ipseval/ranking/_threads.py": ("CALL_TARGET",),
     "ipseval/ranking/top_lists.py": ("ENTRIES", "GROUPS", "SHARED"),
+    "ipseval/utils/compute.py": ("CALL_TARGET",),
     "ipseval/ranking/kernels/numpy_kernels.py": (
         "BLOCK_BYTES",
         "COPIED",

@@ -201,7 +201,7 @@ def estimate_with_loops(world, log, curve, fitted, label):
         for i, m, places in zip(items, rewards, tied_ranks, strict=True):
             if label == "atop":  # at the mean rank
                 places = places.mean(keepdims=True)
-            c = metric.at_rank(places, len(items)).mean()
+            c = metric.value_at_rank(places, len(items)).mean()
             y, t, w = shown_pairs.get((u, i), (0, 0, 0))
             residual = w * (y - t * m)
             values = m, m + residual, w * y

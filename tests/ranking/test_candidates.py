@@ -11,7 +11,7 @@ import pytest
 
 from ipseval import InputError, Split
 from ipseval.errors import DataWarning
-from ipseval.ranking.kernels.blocks import Batch
+from ipseval.ranking.candidates import Batch
 from tests.inside.ranking import (
     CandidateLists,
     HeldOutPositives,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
+from ipseval.ranking.candidates import Batch
 from ipseval.ranking.kernels import numpy_kernels as _kernels
-from ipseval.ranking.kernels.blocks import Batch
 from tests.inside.ranking import STEP_PART, Factors, common_step
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from ipseval import Split
-from ipseval.ranking.kernels.blocks import Batch, Shape, Tile, UndecidedItems
+from ipseval.ranking.candidates import Batch
+from ipseval.ranking.kernels.blocks import Shape, Tile, UndecidedItems
 from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
 from tests.inside.ranking import Factors, HeldOutPositives, select_kernels
 from tests.ranking.worlds import ENGINES

@@ -8,7 +8,7 @@ import pytest
 
 from ipseval import InputError, SampledCandidates, Split, rank_positives
 from ipseval.ranking import top_items
-from tests.inside.ranking import HeldOutPositives, _rank_positives
+from tests.inside.ranking import HeldOutPositives, exact_ranks
 
 TRAIN = {"user": [0, 2], "item": [0, 3]}
 TEST = {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]}
@@ -126,13 +126,13 @@ def test_top_items_includes_users_without_positives():
 
 def test_scores_that_users_share_are_sorted_once(monkeypatch):
     calls = []
-    original = _rank_positives.rank_shared_scores
+    original = exact_ranks.rank_shared_scores
 
     def spy(scores, *arguments):
         calls.append(scores.shape)
         return original(scores, *arguments)
 
-    monkeypatch.setattr(_rank_positives, "rank_shared_scores", spy)
+    monkeypatch.setattr(exact_ranks, "rank_shared_scores", spy)
     for model in (SCORES, np.broadcast_to(SCORES[:, :1], SCORES.shape), lambda users: SCORES[users]):
         rank_positives(model, SPLIT)
     assert calls == []

@@ -21,7 +21,7 @@ from tests.inside.ranking import (
     is_list_frame,
     to_comparable,
 )
-from tests.inside.ranking import _threads as _run
+from tests.inside.ranking import _rank_counts as _run
 
 NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -263,7 +263,7 @@ def test_the_bar_reaches_the_number_of_users(monkeypatch):
         def __exit__(self, *_) -> None:
             pass
 
-    monkeypatch.setattr(_run, "quiet_tqdm", lambda: Bar)
+    monkeypatch.setattr("ipseval.utils.compute.quiet_tqdm", lambda: Bar)
     from ipseval import ComputeOptions
 
     users = np.arange(10)

@@ -23,7 +23,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from ipseval import ComputeOptions, InputError, Split, rank_positives
 from ipseval.ranking.kernels import numba_compile as _compiled
 from tests.inside.ranking import _factors
-from tests.inside.ranking import _threads as _run
+from tests.inside.ranking import _rank_counts as _run
+from tests.inside.utils import compute as compute_module
 from tests.inside.utils import one_blas_thread
 from tests.ranking.worlds import ENGINES, make_world
 
@@ -174,7 +175,9 @@ def test_an_error_in_the_callers_code_reaches_the_caller(kind):
     model = Failing() if kind == "scorer" else Failing().block
     with pytest.raises(RuntimeError, match="out of GPU memory"):
         rank_positives(model, world.split, compute=ComputeOptions(n_threads=2, block_size=10))
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith(_run.NAME)]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith(compute_module.THREAD_NAME)
+    ]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
@@ -216,7 +219,9 @@ def test_an_interrupt_stops_at_once(engine, n_threads, monkeypatch):
         sender.join()
         signal.signal(signal.SIGINT, handler)
     assert sum(block_sizes) < n_users / 2  # each user has one positive
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith(_run.NAME)]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith(compute_module.THREAD_NAME)
+    ]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -262,7 +267,7 @@ def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
 @pytest.mark.parametrize(("block_size", "expected"), [(None, 9), (7, 7), (50, 9)])
 def test_the_memory_of_one_worker_limits_the_users_of_a_block(block_size, expected):
     # 2,000 bytes for two workers: 1,000 each, 100 of them fixed, then 100 for each user.
-    resources = _run.Resources(ComputeOptions(max_memory=2000, block_size=block_size), "m")
+    resources = compute_module.Resources(ComputeOptions(max_memory=2000, block_size=block_size), "m")
     assert (
         resources.users_per_block(100, n_users_wanted=40, n_workers=2, description="m", fixed_bytes=100)
         == expected
@@ -305,7 +310,7 @@ def test_memory_is_given_in_bytes_or_as_text(text, n_bytes):
 
 
 def test_progress_is_shown_on_request_only(capsys, monkeypatch):
-    monkeypatch.setattr(_run, "BAR_DELAY", 0)
+    monkeypatch.setattr(compute_module, "BAR_DELAY", 0)
     world = one_positive_each(50, 30)
     rank_positives(random_factors(world), world.split, compute=ComputeOptions(progress=False))
     rank_positives(random_factors(world), world.split)  # standard error is no terminal here

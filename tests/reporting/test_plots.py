@@ -247,7 +247,7 @@ def test_the_picture_of_weights_says_what_the_text_says(evaluation):
     (table,) = [part for part in appendix if getattr(part, "title", "") == "Weights of each estimator"]
     texts = [cell.plain for cell in itertools.chain.from_iterable(table.rows)]
     assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
-    lines = itertools.chain.from_iterable(remark.lines for remark in evaluation.tables().verdict)
+    lines = itertools.chain.from_iterable(remark.lines for remark in evaluation.tables().remarks)
     sentence = (
         f"Effective sample size {widths[-1]:,.0f} with these weights, {widths[1]:,.0f} with equal weights"
     )

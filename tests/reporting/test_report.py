@@ -362,7 +362,7 @@ def test_errors_are_short_where_a_table_is_wider_than_110_columns(rest, shown):
 @pytest.mark.parametrize(("n", "n_lines"), [(98, 1), (99, 2)])
 def test_a_hint_stands_behind_the_last_remark_where_there_is_room(n, n_lines):
     # A name of 12 columns, 4 letters, a gap of 2; without room the hint is left out.
-    text = to_text(Tables((), (), verdict=(Remark("Data", ("word",)),), hint="h" * (n - 6)))
+    text = to_text(Tables((), (), remarks=(Remark("Data", ("word",)),), hint="h" * (n - 6)))
     assert len(text.splitlines()) == 1
     assert text.endswith("h" * (n - 6)) == (n_lines == 1)
 
@@ -429,7 +429,7 @@ class Made(report.Result):
             (f"summary of {self.name}",),
             tuple(parts),
             title=self.name,
-            verdict=(Remark("Data", ("no",)), Remark("Verdict", (self.said,) * bool(self.said))),
+            remarks=(Remark("Data", ("no",)), Remark("Verdict", (self.said,) * bool(self.said))),
             hint="explain()",
             appendix=(Heading("more"),) * page,
         )

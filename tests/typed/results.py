@@ -135,7 +135,7 @@ class OwnMetric(AdditiveMetric):
     name = "own"
     definition = Definition("Σ 1/r / s", "s")
 
-    def at_rank(
+    def value_at_rank(
         self, rank: npt.NDArray[np.floating[Any]], n_candidates: Any
     ) -> npt.NDArray[np.floating[Any]]:
         """Return 1/r."""
@@ -152,7 +152,7 @@ class OwnEstimator(Estimator):
         ranked = sample.ranked
         return UserSums.of(ranked.users, metric.user_values(ranked, ties=sample.ties) * ranked.counts)
 
-    def positive_weights(self, sample: Sample) -> Floats:
+    def weight_positives(self, sample: Sample) -> Floats:
         """Return equal weights."""
         return np.ones(len(sample.ranked))
 

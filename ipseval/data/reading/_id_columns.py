@@ -71,7 +71,12 @@ def encode_id_column(
         ids = _convert_to_numbers(ids)
         problems = _find_invalid_ids(ids, name)
     counts = drop_zero_counts(
-        Count(f"entries of {name} with blanks around them, which were removed", n_stripped, len(ids))
+        Count(
+            f"entries of {name} with blanks around them, which were removed",
+            n_stripped,
+            len(ids),
+            code="exclusion",
+        )
     )
     return IdColumn(ids, counts, tuple(problems))
 

@@ -80,5 +80,5 @@ def _explode_frame(
             "own."
         )
     is_empty = first_lengths == 0
-    count = Count("empty lists, left out", int(is_empty.sum()), len(frame))
+    count = Count("empty lists, left out", int(is_empty.sum()), len(frame), code="exclusion")
     return frame[~is_empty].explode(list_columns), count

@@ -227,7 +227,9 @@ class Lists:
             return
         if self.gaps == "renumber":
             n_lists = np.unique(users).size
-            audit.add_count("lists whose ranks were not 1, 2, 3, …, renumbered", gap_users.size, n_lists)
+            audit.add_count(
+                "lists whose ranks were not 1, 2, 3, …, renumbered", gap_users.size, n_lists, code="number"
+            )
             return
         ids = gap_users
         if entries.user_ids is not None:

@@ -32,7 +32,7 @@ from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.utils.checks import add_article, format_examples
 from ipseval.utils.columns import to_numbers
 from ipseval.utils.ids import Ids, describe_header_row, mark_repeats, to_id_array, unique_keys
-from ipseval.utils.notes import Count
+from ipseval.utils.notes import Count, CountCode, SourceCount
 from ipseval.utils.types import AnyArray, BoolArray, build_unchecked
 
 ID_ROLES = ("user", "item", "query")
@@ -118,7 +118,13 @@ class LogBuilder:
                 builder._read_ids(role, table[name], source, na_values)
             else:
                 builder._read_values(role, table[name], units, na_values)
-        count = Count(f"{row_noun} read from {source.name}: {builder._describe_columns(source)}", len(table))
+        count = SourceCount.of(
+            len(table),
+            source=source.name,
+            columns=builder._describe_columns(source),
+            unit=row_noun,
+            is_file=source.is_file,
+        )
         builder.audit.counts = [count, *source.counts, *builder.audit.counts]
         return builder
 
@@ -244,10 +250,11 @@ class LogBuilder:
         if self.audit.problems:
             raise ProblemsError(self.source_name, self.audit.problems)
 
-    def _leave_out(self, rows: BoolArray, description: str) -> None:
+    def _leave_out(self, rows: BoolArray, description: str, code: CountCode = "exclusion") -> None:
         """Leave out the rows of a mask, and count them."""
         kept_rows = rows & self.keep
-        self.audit.add_count(f"{self.row_noun} {description}, left out", int(kept_rows.sum()), self.keep.size)
+        label = f"{self.row_noun} {description}, left out"
+        self.audit.add_count(label, int(kept_rows.sum()), self.keep.size, code=code)
         self.keep &= ~kept_rows
 
     def leave_out_missing(self, missing: str, fix: str = "Pass {missing=drop} to leave them out") -> None:
@@ -279,7 +286,7 @@ class LogBuilder:
             self._add_problem_without_values()
             return
         is_low = self.values["value"].values < threshold
-        self._leave_out(is_low, f"with a value below {threshold:g}")
+        self._leave_out(is_low, f"with a value below {threshold:g}", "stated_exclusion")
         if not self.keep.any() and is_low.any():
             self.audit.add_problem(
                 f"no row has a value of at least {threshold:g}", "Pass a smaller {threshold}"
@@ -317,7 +324,7 @@ class LogBuilder:
             return
         if evidence is None or meaning == "perhaps":
             scale.warn()
-            self.audit.counts.append(Count(scale.describe_rows(), int(self.keep.sum())))
+            self.audit.counts.append(Count(scale.describe_rows(), int(self.keep.sum()), code="no_threshold"))
             self.reports_low_values = False  # this count reports them already
         else:
             self.audit.problems.append(scale.to_problem())
@@ -445,7 +452,9 @@ class LogBuilder:
         self.raise_problems()
         n_dropped = 0
         if duplicates == "keep":
-            self.audit.add_count("rows that repeat an earlier pair, kept", n_repeats, self.keep.size)
+            self.audit.add_count(
+                "rows that repeat an earlier pair, kept", n_repeats, self.keep.size, code="number"
+            )
         elif n_repeats:
             self.audit.add_count("rows that repeat an earlier pair, left out", n_repeats, self.keep.size)
             columns = select_rows(columns, ~is_repeat)
@@ -469,7 +478,7 @@ class LogBuilder:
                 f"rows with a value from {lowest:g} to {highest:g}; low ones count as well, as there is no "
                 "threshold"
             )
-            self.audit.counts.append(Count(description, values.size))
+            self.audit.counts.append(Count(description, values.size, code="no_threshold"))
 
     def build_impressions(self, duplicates: str, gaps: str, unshown_clicks: str) -> ImpressionLog:
         """Return the impressions, or raise one error for all problems."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ipseval.data.reading._file_source import open_file
 from ipseval.data.reading._frame_source import open_frame
@@ -26,7 +27,7 @@ def open_source(source: object, options: ReadOptions, frame_name: str = "the dat
 def _open_table(source: object, options: ReadOptions, frame_name: str) -> Source:
     """Return the table of a source, in which lists stay lists."""
     if isinstance(source, (str, os.PathLike)):
-        return open_file(source, options)
+        return replace(open_file(source, options), is_file=True)
     if isinstance(source, Mapping):
         return open_mapping(source, options, frame_name)
     refuse_masked(source, "the source")

@@ -40,6 +40,8 @@ class Source:
         Whether blanks around ids are removed although the ids are not in `text_columns`.
     has_fixed_roles : bool
         Whether the form of the source determines the roles of its columns, as {user: [item, …]} does.
+    is_file : bool
+        Whether the source is a file or a folder, and not data in memory.
     counts : list of Count
         Counts of the rows that were last loaded.
     """
@@ -52,6 +54,7 @@ class Source:
     text_columns: tuple[str, ...] = ()
     strips_ids: bool = False
     has_fixed_roles: bool = False
+    is_file: bool = False
     counts: list[Count] = field(default_factory=list)
 
 

@@ -65,9 +65,9 @@ def k_core(log: LogLike, k: int = 5) -> Interactions:
     n_items_removed = int((~keeps_item).sum())
     n_pairs_removed = int((~in_core).sum())
     counts = drop_zero_counts(
-        Count("users removed by a k-core", n_users_removed, keeps_user.size),
-        Count("items removed by a k-core", n_items_removed, keeps_item.size),
-        Count("pairs removed by a k-core", n_pairs_removed, in_core.size),
+        Count("users removed by a k-core", n_users_removed, keeps_user.size, code="exclusion"),
+        Count("items removed by a k-core", n_items_removed, keeps_item.size, code="exclusion"),
+        Count("pairs removed by a k-core", n_pairs_removed, in_core.size, code="exclusion"),
     )
     new_user_codes = np.cumsum(keeps_user) - 1
     new_item_codes = np.cumsum(keeps_item) - 1

@@ -22,7 +22,7 @@ from ipseval.data.splits._part_readers import PartLike, read_parts
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, check_positive_int, check_type, format_count
 from ipseval.utils.ids import is_member, mark_repeats, refuse_header, same_ids, unify_id_types
-from ipseval.utils.notes import Count, counts_frame, drop_zero_counts
+from ipseval.utils.notes import Count, CountCode, counts_frame, drop_zero_counts
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray
 
@@ -273,13 +273,24 @@ class Split(Universe):
         counts: list[Count] = []
         for name, part in self._parts_in_report_order().items():
             noun = "interactions" if part.repeats else "pairs"
-            counts.append(Count(f"{name} {noun}", len(part)))
+            code: CountCode = "test_part" if name == "test" else "number"
+            counts.append(Count(f"{name} {noun}", len(part), code=code))
         n_test = len(self.test)
         n_before_overlap = n_test + self.n_overlap_dropped
         n_before_merging = n_before_overlap + self.n_repeats_merged
         counts += drop_zero_counts(
-            Count("test pairs of another part, left out", self.n_overlap_dropped, n_before_overlap),
-            Count("test rows that repeat a test pair, merged", self.n_repeats_merged, n_before_merging),
+            Count(
+                "test pairs of another part, left out",
+                self.n_overlap_dropped,
+                n_before_overlap,
+                code="exclusion",
+            ),
+            Count(
+                "test rows that repeat a test pair, merged",
+                self.n_repeats_merged,
+                n_before_merging,
+                code="exclusion",
+            ),
             Count("test pairs that are training pairs too", self.n_repeated_positives, n_test),
         )
         n_test_users = int((self.test.activity > 0).sum())
@@ -295,7 +306,7 @@ class Split(Universe):
         if self.leakage is not None:
             n_leaking = self.leakage.n_leaking
         counts += drop_zero_counts(
-            Count("pairs in a gap before the held-out parts, left out", self.n_purged),
+            Count("pairs in a gap before the held-out parts, left out", self.n_purged, code="exclusion"),
             Count("test pairs with later training pairs", n_leaking, n_test),
         )
         return counts

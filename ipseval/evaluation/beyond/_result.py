@@ -280,6 +280,7 @@ def beyond_accuracy(
             method=interval,
             n_resamples=n_resamples,
             rng=rng,
+            n_threads=compute.threads,
         )
     return BeyondAccuracy(
         measures=tuple(chosen),

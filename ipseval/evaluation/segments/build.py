@@ -10,12 +10,12 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from ipseval.estimators import Estimate, UserSums
+from ipseval.estimators.estimate import find_error_flags
 from ipseval.estimators.user_sums import N_COLUMNS, Moments
 from ipseval.evaluation.segments._group_statistics import skewness_terms
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.evaluation.segments._segments import SegmentCell, Segments
 from ipseval.evaluation.segments.segment_sums import CellSums, SegmentSums
-from ipseval.inference.estimate_frame import find_error_flags
 from ipseval.inference.weight_diagnostics import WeightSums, find_weight_flags
 from ipseval.metrics import Metric
 from ipseval.utils.notes import Note

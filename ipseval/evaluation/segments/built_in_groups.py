@@ -25,78 +25,81 @@ Rule = Callable[[IntArray, int, Axis, str], Groups]
 
 
 def resolve_groups(
-    by: object, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
+    groupings: object, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
 ) -> tuple[Groups, ...]:
     """Return the groups that a label, frame, Series, grouping, or a list of these names, by the ids."""
-    resolved_groupings = []
-    for entry in _flatten(by):
-        resolved_groupings.append(_resolve_grouping(entry, user_ids, item_ids, counts))
+    resolved_groups = []
+    for grouping in _flatten(groupings):
+        resolved_groups.append(_resolve_grouping(grouping, user_ids, item_ids, counts))
 
-    groupings = tuple(resolved_groupings)
-    names = [groups.name for groups in groupings]
+    names = [groups.name for groups in resolved_groups]
     repeated_names = sorted({name for name in names if names.count(name) > 1})
     if repeated_names:
         raise InputError(
             f"by= names {', '.join(repeated_names)} twice; name one by user_groups or item_groups."
         )
-    if not groupings:
+    if not resolved_groups:
         raise InputError("by= is empty; name at least one grouping.")
-    return groupings
+    return tuple(resolved_groups)
 
 
-def names_only_items(by: object) -> bool:
-    """Return whether `by` names groups of items only, which can be built without knowing the users."""
-    return all(_known_axis(entry) == "item" for entry in _flatten(by))
+def names_only_items(groupings: object) -> bool:
+    """Return whether all groupings are of items, which can be built without knowing the users."""
+    return all(_known_axis(grouping) == "item" for grouping in _flatten(groupings))
 
 
-def _flatten(by: object) -> list[object]:
-    """Return the single groupings of `by`: the entries of a list, the attributes of a frame."""
-    if column_names(by):
-        return [*split_attributes(by)]
-    if not isinstance(by, (list, tuple)):
-        return [by]
+def _flatten(groupings: object) -> list[object]:
+    """Return the single groupings of `groupings`: the entries of a list, the attributes of a frame."""
+    if column_names(groupings):
+        return [*split_attributes(groupings)]
+    if not isinstance(groupings, (list, tuple)):
+        return [groupings]
     # A list may contain itself, so nested lists are refused instead of walked through.
-    if any(isinstance(entry, (list, tuple)) for entry in by):
+    if any(isinstance(entry, (list, tuple)) for entry in groupings):
         raise InputError("by holds a list inside a list; name every grouping once, in one list.")
     entries = []
-    for entry in by:
-        entries.extend(_flatten(entry))
+    for grouping in groupings:
+        entries.extend(_flatten(grouping))
     return entries
 
 
-def _known_axis(by: object) -> str | None:
+def _known_axis(grouping: object) -> str | None:
     """Return "user" or "item" as far as it is known without the ids, else None."""
-    if isinstance(by, str):
-        name = by.partition(":")[0].strip().lower()
+    if isinstance(grouping, str):
+        name = grouping.partition(":")[0].strip().lower()
         if name in BUILT_IN:
             return BUILT_IN[name][0]
         return None
-    if isinstance(by, pd.Series):
-        return str(by.index.name)
-    return getattr(by, "axis", None)
+    if isinstance(grouping, pd.Series):
+        return str(grouping.index.name)
+    return getattr(grouping, "axis", None)
 
 
 def _resolve_grouping(
-    by: object, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
+    grouping: object, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
 ) -> Groups:
     """Return the groups that a single label, mapping, Series or grouping names."""
-    if isinstance(by, str):
-        return _build_from_label(by, user_ids, item_ids, counts)
-    if isinstance(by, Mapping) and any(by.keys() <= set(ids.tolist()) for ids in (user_ids, item_ids)):
-        by = pd.Series(by, name="group")  # a group for each id
-    if isinstance(by, pd.Series):
-        axis = detect_axis(by, user_ids, item_ids)
-        by = Grouping(axis, by, str(by.name or f"{axis} group"))
-    if isinstance(by, Grouping):
-        return by.resolve(_select_axis(by.axis, user_ids, item_ids))
-    if isinstance(by, Groups):
-        n_ids = _select_axis(by.axis, user_ids, item_ids).size
-        if by.codes.size != n_ids:
-            raise InputError(f"{by.name} groups {by.codes.size:,} {by.axis}s; there are {n_ids:,} here.")
-        return by
+    if isinstance(grouping, str):
+        return _build_from_label(grouping, user_ids, item_ids, counts)
+    if isinstance(grouping, Mapping) and any(
+        grouping.keys() <= set(ids.tolist()) for ids in (user_ids, item_ids)
+    ):
+        grouping = pd.Series(grouping, name="group")  # a group for each id
+    if isinstance(grouping, pd.Series):
+        axis = detect_axis(grouping, user_ids, item_ids)
+        grouping = Grouping(axis, grouping, str(grouping.name or f"{axis} group"))
+    if isinstance(grouping, Grouping):
+        return grouping.resolve(_select_axis(grouping.axis, user_ids, item_ids))
+    if isinstance(grouping, Groups):
+        n_ids = _select_axis(grouping.axis, user_ids, item_ids).size
+        if grouping.codes.size != n_ids:
+            raise InputError(
+                f"{grouping.name} groups {grouping.codes.size:,} {grouping.axis}s; there are {n_ids:,} here."
+            )
+        return grouping
     raise InputError(
         f"by= must be a label ({', '.join(BUILT_IN)}), a frame with a column user or item, a Series by id; "
-        f"got {type(by).__name__}. Groups are also what user_groups and item_groups return."
+        f"got {type(grouping).__name__}. Groups are also what user_groups and item_groups return."
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ipseval.estimators import Estimator, Parts, Sample, UserSums
-from ipseval.estimators.estimate import compute_independent_sums
 from ipseval.estimators.user_sums import N_COLUMNS, Moments
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.inference.weight_diagnostics import WeightMoments, WeightSums
@@ -157,8 +156,8 @@ def _sum_weights(
     """Return the sums of each group's weights, with the propensities and with equal propensities."""
     if not len(sample.ranked):
         return (None,) * len(groups.labels)
-    weights = estimator.positive_weights(sample)
-    equal_weights = estimator.positive_weights(sample.with_equal_propensities())
+    weights = estimator.weight_positives(sample)
+    equal_weights = estimator.weight_positives(sample.with_equal_propensities())
     group_sums: list[WeightSums | None] = []
     for number in range(len(groups.labels)):
         rows = np.flatnonzero(codes == number)
@@ -193,9 +192,7 @@ def _sum_user_groups(
             is_member = in_group[ranked.unit(ranked.user)]
             group_sums = []
             for sample in samples:
-                group_sums.append(
-                    compute_independent_sums(_restrict_sample(sample, is_member), metric, estimator)
-                )
+                group_sums.append(_compute_member_sums(sample, is_member, metric, estimator))
 
         blocks.append(Moments.of([user_sums.without_size() for user_sums in group_sums]))
         powers += [power_sums(user_sums.numerator, user_sums.denominator) for user_sums in group_sums]
@@ -374,7 +371,7 @@ def _sum_restricted_items(
         if not is_member.any() or estimator is None:
             continue
         for model, sample in enumerate(samples):
-            sums = compute_independent_sums(_restrict_sample(sample, is_member), metric, estimator)
+            sums = _compute_member_sums(sample, is_member, metric, estimator)
             assert sums.volume is None  # estimates with a volume have parts
             rows = np.searchsorted(units, sums.users)
             columns[model, group, 0, rows] = sums.numerator
@@ -416,6 +413,14 @@ def power_sums(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
         np.multiply(left_factor, right_factor, out=product)
         sums.append(product.sum(axis=-1))
     return np.stack(sums, axis=-1)
+
+
+def _compute_member_sums(
+    sample: Sample, is_selected: BoolArray, metric: Metric, estimator: Estimator
+) -> UserSums:
+    """Return the sums of the estimate from the selected positives."""
+    selection = _restrict_sample(sample, is_selected)
+    return estimator.sums(selection, metric).by_cluster(selection.ranked.cluster)
 
 
 def _restrict_sample(sample: Sample, is_selected: BoolArray) -> Sample:

@@ -17,7 +17,7 @@ from ipseval.evaluation.request import Options, resolve_propensity
 from ipseval.evaluation.slates._rank import expand_to_queries, rank_slates
 from ipseval.evaluation.slates._slates import Slates
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled.sampled_metric import resolve_metrics
+from ipseval.metrics.labels import resolve_metrics
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_models, format_count, format_examples, warn_user

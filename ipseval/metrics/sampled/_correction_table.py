@@ -57,7 +57,7 @@ def compute_correction_table(
         raise InputError(f"cannot draw {m} of {n - 1} other candidates without replacement.")
     if method == "rank":
         rank = 1 + (n - 1) * np.arange(m + 1.0) / m
-        return target.at_rank(rank, float(n)), 1.0
+        return target.value_at_rank(rank, float(n)), 1.0
     if m > MAX_SAMPLED:
         raise InputError(
             f"method {method!r} solves a system of size n_sampled + 1 = {m + 1:,}, more than "
@@ -136,7 +136,7 @@ def _accumulate_normal_equations(grid: RankGrid, target: Metric) -> tuple[FloatA
     gram = np.zeros((size, size))
     marginal = np.zeros(size)
     moment = np.zeros(size)
-    value = target.at_rank(grid.rank, float(grid.n_candidates))
+    value = target.value_at_rank(grid.rank, float(grid.n_candidates))
     for rows in grid.blocks():
         law = grid.law(rows)
         weighted = law * grid.weight[rows, None]
@@ -170,7 +170,7 @@ def _solve_least_squares(grid: RankGrid, target: Metric, *, is_constrained: bool
 def _reduce_to_triangle(grid: RankGrid, target: Metric) -> tuple[FloatArray, FloatArray]:
     """Return R (k, m + 1) and Qᵀb (k,) of the QR decomposition of D^½A, with k <= m + 1."""
     size = grid.n_sampled + 1
-    value = target.at_rank(grid.rank, float(grid.n_candidates))
+    value = target.value_at_rank(grid.rank, float(grid.n_candidates))
     # Rows are folded into a triangle block by block. R has the singular values of D^½A, while AᵀDA would have
     # their squares.
     triangle = np.zeros((0, size + 1))
@@ -203,3 +203,8 @@ def _format_condition(condition: float) -> str:
     if condition < MAX_RESOLVED_CONDITION:
         return text
     return f"{text} or more"
+
+
+def compute_sampled_values(metric: Metric, n_sampled: int) -> FloatArray:
+    """Return the uncorrected metric of a sampled list for the sampled ranks 1 … m + 1, (m + 1,)."""
+    return metric.value_at_rank(np.arange(1.0, n_sampled + 2), n_sampled + 1.0)

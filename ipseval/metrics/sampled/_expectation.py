@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.metrics.base import MAX_CUTOFF, Metric
+from ipseval.metrics.base import MAX_CUTOFF
 from ipseval.metrics.labels import parse_metric
 from ipseval.metrics.sampled._checks import check_ranks
+from ipseval.metrics.sampled._correction_table import compute_sampled_values
 from ipseval.metrics.sampled._rank_law import compute_rank_law, split_ranks
 from ipseval.utils.checks import as_float_vector, check_finite, check_positive_int
 from ipseval.utils.public import public_function
@@ -145,11 +146,6 @@ def _compute_sampled_moments(
     return mean[pair_of_rank.ravel()], std[pair_of_rank.ravel()]
 
 
-def compute_sampled_values(metric: Metric, n_sampled: int) -> FloatArray:
-    """Return the uncorrected metric of a sampled list for the sampled ranks 1 … m + 1, (m + 1,)."""
-    return metric.at_rank(np.arange(1.0, n_sampled + 2), n_sampled + 1.0)
-
-
 MAX_RANKS = 2_000
 
 
@@ -217,7 +213,7 @@ def rank_curves(
         ranks = np.unique(np.rint(np.geomspace(1, n, MAX_RANKS)).astype(np.int64))
     curves = []
     for metric in curve_metrics:
-        value_by_size = {0: metric.at_rank(ranks.astype(np.float64), float(n))}
+        value_by_size = {0: metric.value_at_rank(ranks.astype(np.float64), float(n))}
         for m in sizes:
             value_by_size[m] = expected_sampled(ranks, n, m, metric, replacement)
         for m, value in value_by_size.items():

@@ -35,7 +35,7 @@ class RankGroup:
 
     def metric_values(self, target: Metric) -> FloatArray:
         """Return the metric at the nodes, (n_nodes,)."""
-        return target.at_rank(self.grid.rank, float(self.grid.n_candidates))
+        return target.value_at_rank(self.grid.rank, float(self.grid.n_candidates))
 
 
 @dataclass(frozen=True, eq=False)

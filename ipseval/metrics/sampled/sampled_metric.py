@@ -1,26 +1,24 @@
-"""The public function `metric`, and metrics that correct sampled ranks by M̂ in place of c(r)."""
+"""Metrics that correct sampled ranks by M̂ in place of c(r)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ipseval.errors import InputError
 from ipseval.metrics.base import Definition, Metric
-from ipseval.metrics.labels import parse_metric
-from ipseval.metrics.sampled._correction import METHODS, Method, classify_prior, correct_sampled
-from ipseval.metrics.sampled._correction_table import TABLE_METHODS, compute_correction_table
-from ipseval.metrics.sampled._expectation import compute_sampled_values
+from ipseval.metrics.sampled._correction import Method, classify_prior, estimate_correction
+from ipseval.metrics.sampled._correction_table import (
+    TABLE_METHODS,
+    compute_correction_table,
+    compute_sampled_values,
+)
+from ipseval.metrics.sampled._sampled_ranks import read_sampled_ranks
 from ipseval.ranking import RankedPositives
-from ipseval.utils.checks import as_list, check_choice, distinct_labels
-from ipseval.utils.public import public_class, public_function
+from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, TieChoice, TieRule
-
-Prior = Literal["uniform", "estimated"]
 
 
 @public_class
@@ -136,6 +134,7 @@ class SampledMetric(Metric):
         --------
         One competitor is drawn from n = 3, and (2 − r̃) estimates AUC = (3 − r)/2 without bias.
 
+        >>> from ipseval.metrics import metric
         >>> metric("auc", sampled="ls").table(3, 1).round(12) + 0.0
         array([1., 0.])
         """
@@ -188,11 +187,19 @@ class SampledMetric(Metric):
         """
         if self._resolve_tie_rule(positives, ties) != "expected":
             raise InputError(f"{self.label} averages over ties; ties={ties!r} is not defined for it.")
-        return correct_sampled(
+        data = read_sampled_ranks(
             positives,
-            metric=self.base,
-            method=self.method,
+            n_candidates=None,
+            n_sampled=None,
+            replacement=None,
+            users=None,
             weights=weights,
+            method=self.method,
+        )
+        return estimate_correction(
+            data,
+            self.base,
+            self.method,
             variance_weight=self.variance_weight,
             prior=self.prior,
             n_iterations=self.n_iterations,
@@ -209,98 +216,3 @@ class SampledMetric(Metric):
         assert n_relevant is not None
         total = positives.sum_by_user(self.contributions(positives, inverse, ties=rule) * inverse)
         return np.asarray(total / n_relevant)
-
-
-@public_function
-def metric(
-    label: str | Metric,
-    *,
-    sampled: Method | None = None,
-    variance_weight: float = 0.01,
-    prior: Prior | npt.ArrayLike | None = None,
-    n_iterations: int = 100,
-    **parameters: Any,
-) -> Metric:
-    """Return the metric that a label names; its repr is the label.
-
-    Parameters
-    ----------
-    label : str or Metric
-        A label such as "recall@10", "auc", "rbp(0.9)" or "dcg(gain=exponential)@10", in any case. Common
-        other names are accepted ("mrr", "map@10", "hr@10", "p@5"). A Metric object is returned as it is.
-    sampled : str, optional
-        "bv", "mle", "cls", "rank", "ls", "importance" or "none": the metric for ranks among sampled
-        candidates, corrected by that method of `correct_sampled`; its label is "recall@10~bv". The value of a
-        positive is an estimate of the metric for that one positive, and the value of a user their
-        (weighted) mean. So ndcg and ap are in the form for one relevant item: 1/log2(1 + r) and 1/r.
-    variance_weight : float, default 0.01
-        Option of the correction, see `correct_sampled`.
-    prior : "uniform", "estimated" or (n,) array, optional
-        Option of the correction, see `correct_sampled`.
-    n_iterations : int, default 100
-        Option of the correction, see `correct_sampled`.
-    **parameters
-        Parameters of the metric, as in the parentheses of a label:
-        ``metric("precision@10", denominator="min")``.
-
-    Returns
-    -------
-    Metric
-        An object of the class that the label names, for `metrics` of `evaluate`.
-
-    Raises
-    ------
-    UnknownNameError
-        For a name or parameter that does not exist.
-    InputError
-        For a cutoff that is missing, not allowed, or not an integer >= 1, or a bad parameter value.
-
-    See Also
-    --------
-    ipseval.estimators.card : Print the formula, the conventions and the guarantees of a metric.
-    ipseval.register : Register a custom metric under a label.
-
-    Examples
-    --------
-    >>> metric("nDCG@10"), metric("MAP@5")
-    (ndcg@10, ap@5)
-    >>> metric("recall@10", sampled="bv"), metric("ndcg~mle")
-    (recall@10~bv, ndcg~mle)
-    """
-    if isinstance(label, str) and "~" in label:
-        label, sampled = _split_correction(label, sampled)
-    base = parse_metric(label, **parameters)
-    if sampled is None:
-        return base
-    check_choice("sampled", sampled, METHODS)
-    if isinstance(prior, str):
-        check_choice("prior", prior, ("uniform", "estimated"))
-    base.at_rank(np.ones(1), 2.0)  # raises for a metric that is not a function of one rank
-    return SampledMetric(
-        label=f"{base.label}~{sampled}",
-        base=base,
-        method=sampled,
-        variance_weight=variance_weight,
-        prior=prior,
-        n_iterations=n_iterations,
-    )
-
-
-def _split_correction(label: str, sampled: Method | None) -> tuple[str, Method]:
-    """Return the label before ~ and the correction after it, which must agree with `sampled`."""
-    base_label, _, method_text = label.partition("~")
-    base_label = base_label.strip()
-    method: Any = method_text.strip()
-    if sampled not in (None, method):
-        raise InputError(f"metric {base_label!r}: the label says ~{method}, sampled={sampled!r}.")
-    check_choice("the correction after ~", method, METHODS)
-    return base_label, method
-
-
-def resolve_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
-    """Return the metrics that labels or objects name, without repetitions."""
-    metric_objects = []
-    for label in as_list(metrics, "metrics"):
-        metric_objects.append(metric(label))
-
-    return distinct_labels(metric_objects, "metrics")

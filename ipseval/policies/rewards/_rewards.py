@@ -113,7 +113,10 @@ class Rewards:
 
         models = tuple(fold_models)
         excluded_pairs = Count(
-            "shown pairs that are not candidates, left out", int((~is_candidate).sum()), is_candidate.size
+            "shown pairs that are not candidates, left out",
+            int((~is_candidate).sum()),
+            is_candidate.size,
+            code="exclusion",
         )
         return FittedRewards.from_models(shown, models, fold, split, drop_zero_counts(excluded_pairs))
 

@@ -1,110 +1,12 @@
-"""Batches, blocks and tiles: the users, positives and items that the counting kernels process together."""
+"""Blocks and tiles: the users, positives and items that the counting kernels process together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ipseval.ranking.candidates import HeldOutPositives
-from ipseval.utils.ids import unique_keys
-from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, as_readonly, freeze
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """The ranking work of consecutive users: of all users, or of all users with positives."""
-
-    users: IntArray
-    start: IntArray
-    item: IntArray  # `item[start[r]:start[r + 1]]` are the positives of `users[r]`
-    excluded_start: IntArray
-    excluded_items: IntArray  # like `item`, with `excluded_start`; ascending
-    first_positive: int  # position of the first positive among all positives
-
-    def __post_init__(self) -> None:
-        # Read-only and writable arrays are different types to Numba: it compiles for one of them only.
-        freeze(self, "users", "start", "item", "excluded_start", "excluded_items")
-
-    @classmethod
-    def from_targets(cls, targets: HeldOutPositives, *, all_users: bool = False) -> Batch:
-        """Return the work of all users with positives, or of all users."""
-        n_excluded = np.diff(targets.excluded_start)
-        users: IntArray = np.arange(n_excluded.size)
-        if not all_users:
-            users = unique_keys(targets.user)
-
-        is_chosen = np.zeros(n_excluded.size, dtype=bool)
-        is_chosen[users] = True
-        excluded_items = targets.excluded_items
-        if not is_chosen.all():
-            excluded_items = excluded_items[np.repeat(is_chosen, n_excluded)]
-        return cls(
-            users=users,
-            start=np.append(np.searchsorted(targets.user, users), targets.user.size),
-            item=targets.item,
-            excluded_start=np.append(0, np.cumsum(n_excluded[users])),
-            excluded_items=excluded_items,
-            first_positive=0,
-        )
-
-    @property
-    def row(self) -> IntArray:
-        """Row of each positive's user in the batch, (n_pos,)."""
-        return np.repeat(np.arange(self.users.size), np.diff(self.start))
-
-    @property
-    def positives(self) -> slice:
-        """The batch's positives among all positives."""
-        return slice(self.first_positive, self.first_positive + self.item.size)
-
-    def part(self, first: int, last: int) -> Batch:
-        """Return the work of the users in rows `first` to `last`."""
-        item_first = int(self.start[first])
-        item_last = int(self.start[last])
-        excluded_first = int(self.excluded_start[first])
-        excluded_last = int(self.excluded_start[last])
-        return Batch(
-            users=self.users[first:last],
-            start=self.start[first : last + 1] - item_first,
-            item=self.item[item_first:item_last],
-            excluded_start=self.excluded_start[first : last + 1] - excluded_first,
-            excluded_items=self.excluded_items[excluded_first:excluded_last],
-            first_positive=self.first_positive + item_first,
-        )
-
-    def choose(self, users: BoolArray) -> tuple[BoolArray, Batch]:
-        """Return which positives belong to the users in `users` (b,), and the work of these users alone."""
-        n_positives = np.diff(self.start)
-        n_excluded = np.diff(self.excluded_start)
-        is_chosen = np.repeat(users, n_positives)
-        batch = Batch(
-            users=self.users[users],
-            start=np.append(0, np.cumsum(n_positives[users])),
-            item=self.item[is_chosen],
-            excluded_start=np.append(0, np.cumsum(n_excluded[users])),
-            excluded_items=self.excluded_items[np.repeat(users, n_excluded)],
-            first_positive=0,
-        )
-        return is_chosen, batch
-
-    def restrict_items(self, new_code: IntArray) -> Batch:
-        """Return the same work in a catalogue in which item i has the code `new_code[i]`, −1 if removed."""
-        excluded_items = new_code[self.excluded_items]
-        stays = excluded_items >= 0
-        n_preceding = np.append(0, np.cumsum(stays))
-        return replace(
-            self,
-            item=new_code[self.item],
-            excluded_items=excluded_items[stays],
-            excluded_start=n_preceding[self.excluded_start],
-        )
-
-
-def as_frozen(array: AnyArray) -> AnyArray:
-    """Return a read-only C-contiguous array; a copy is made only where the layout must change."""
-    return as_readonly(np.ascontiguousarray(array))
+from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 
 class Block(NamedTuple):

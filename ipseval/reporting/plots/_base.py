@@ -201,12 +201,12 @@ def is_flagged(rows: pd.DataFrame) -> pd.Series[bool]:
 
 
 def draw_curves(
-    frame: pd.DataFrame, by: str, x: str, *, ax: Axes | None, xlabel: str, ylabel: str, width: float = 5.6
+    frame: pd.DataFrame, series: str, x: str, *, ax: Axes | None, xlabel: str, ylabel: str, width: float = 5.6
 ) -> Axes:
     """Return axes with a line over x for each value of a column, and intervals if the frame has them."""
     ax = prepare_axes(ax, width=width)
-    for number, name in enumerate(list_distinct(frame[by])):
-        rows = frame[frame[by] == name].sort_values(x)
+    for number, name in enumerate(list_distinct(frame[series])):
+        rows = frame[frame[series] == name].sort_values(x)
         options: dict[str, Any] = {"linestyle": LINES[number % N_STYLES]}
         if "ci_low" in rows:
             options["yerr"] = compute_error_bars(rows)

@@ -194,7 +194,7 @@ class OnlineAgreement(Result):
             summary,
             (table, Notes(tuple(notes))),
             title="Offline and online",
-            verdict=(Remark("Verdict", (conclusion,)),),
+            remarks=(Remark("Verdict", (conclusion,)),),
         )
 
     def plot(self, indicator: int | None = None, *, ax: Axes | None = None) -> Axes:  # type: ignore[override]  # of an indicator

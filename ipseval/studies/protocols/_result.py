@@ -114,7 +114,7 @@ class ProtocolStudy(Printable):
 
     def _printed_tables(self) -> Tables:
         """Return the headline and the remarks, without the tables of all protocols."""
-        return Tables(self._build_headline(), (), verdict=self._build_remarks(), hint=EXPLAIN_HINT)
+        return Tables(self._build_headline(), (), remarks=self._build_remarks(), hint=EXPLAIN_HINT)
 
     def _build_headline(self) -> tuple[str, ...]:
         """Return the sizes of the study in one line."""

@@ -19,7 +19,7 @@ from ipseval.data import ImpressionLog, Interactions
 from ipseval.data.reading import read
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators.labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
-from ipseval.metrics.sampled.sampled_metric import resolve_metrics
+from ipseval.metrics.labels import resolve_metrics
 from ipseval.ranking import SampledCandidates
 from ipseval.studies.protocols._evaluate import (
     FRAME_COLUMNS,

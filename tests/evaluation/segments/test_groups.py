@@ -225,7 +225,7 @@ class Beginning(AdditiveMetric):
 
     name, kind, definition = "beginning", "mean", ipseval.metric("atop").definition
 
-    def _curve(self, rank, n_candidates):
+    def _value_at_rank(self, rank, n_candidates):
         return np.where(rank <= 20, 1 / rank, np.nan)
 
 

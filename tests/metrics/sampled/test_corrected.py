@@ -349,7 +349,7 @@ def test_a_custom_additive_metric_can_be_corrected():
         name = "inverse_root"
         kind = "mean"
 
-        def _curve(self, rank, n_candidates):
+        def _value_at_rank(self, rank, n_candidates):
             return rank**-0.5
 
     values = expected_sampled([1, 3], 3, 2, InverseRoot(), replacement=False)
@@ -362,7 +362,7 @@ def test_a_custom_additive_metric_can_be_corrected():
         name = "below"
         kind = "mean"
 
-        def _curve(self, rank, n_candidates):
+        def _value_at_rank(self, rank, n_candidates):
             return (n_candidates - rank) / (n_candidates - 1)  # warns of one candidate
 
     assert find_metric(Below(), sampled="rank").table(3, 2).tolist() == [1, 0.5, 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
@@ -15,13 +15,19 @@ from ipseval.data.splits import Split
 from ipseval.data.splits.split import check_split
 from ipseval.errors import InputError, IpsevalError
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._rank_counts import rank_factors, rank_in_lists, rank_score_blocks, rank_shared_scores
+from ipseval.ranking._rank_counts import (
+    rank_factors,
+    rank_in_lists,
+    rank_score_blocks,
+    rank_shared_scores,
+    select_kernels,
+)
 from ipseval.ranking._sampled_candidates import SampledCandidates, rank_sampled_candidates
-from ipseval.ranking._scorers import AnyScorer, DenseScorer, as_scorer
-from ipseval.ranking._threads import Resources, select_kernels
+from ipseval.ranking._scorers import AnyScorer, DenseScorer, as_scorer, is_score_array
 from ipseval.ranking._types import AnyModel
 from ipseval.ranking.adapters import adapt
 from ipseval.ranking.candidates import (
+    Batch,
     CandidateLists,
     HeldOutPositives,
     as_candidates,
@@ -29,15 +35,27 @@ from ipseval.ranking.candidates import (
     restrict_items,
     restrict_lists,
 )
-from ipseval.ranking.kernels.blocks import Batch
-from ipseval.ranking.lists import ListEntries, convert_lists, is_list_frame, rank_lists
+from ipseval.ranking.lists import ListEntries, convert_lists, is_list_frame, rank_lists, resolve_lists
 from ipseval.ranking.ranked_positives import RankedPositives, with_top_lists
 from ipseval.ranking.top_lists import TopKCollector, TopListBuilder
 from ipseval.utils.checks import check_positive_int
-from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, Resources, check_compute
 from ipseval.utils.ids import unique_keys
 from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray
+
+
+def rank_models(
+    models: Mapping[str, AnyModel], split: Split, *, candidates: object, compute: ComputeOptions
+) -> dict[str, RankedPositives]:
+    """Rank the test positives by each model, after all lists were checked: name -> ranks."""
+    resolved_models = dict(models)
+    if not all(is_score_array(model) for model in models.values()):
+        resolved_models = resolve_lists(models, split)
+    ranks = {}
+    for name, model in resolved_models.items():
+        ranks[name] = rank_positives(model, split, name=name, candidates=candidates, compute=compute)
+    return ranks
 
 
 @public_function
@@ -254,6 +272,8 @@ def _concatenate_parts(
 
 def _resolve_model(model: AnyModel, split: Split, name: str) -> AnyModel:
     """Return a model as scores, lists or ranks: converted lists, and trained models as scorers."""
+    if is_score_array(model):
+        return model
     converted_model = convert_lists(model, split, name)
     if isinstance(converted_model, (Lists, ListEntries)):
         return converted_model
@@ -262,6 +282,8 @@ def _resolve_model(model: AnyModel, split: Split, name: str) -> AnyModel:
 
 def _is_lists(model: object) -> bool:
     """Return whether a resolved model consists of top-K lists."""
+    if is_score_array(model):
+        return False
     return isinstance(model, (Lists, ListEntries)) or is_list_frame(model)
 
 
