@@ -55,13 +55,9 @@ def numbers(text: str) -> list[float]:
 
 def truth(page: str, name: str) -> dict[tuple[str, str], list[str]]:
     """Return a table of the correction: (exposed users, estimator) -> the other cells."""
-    text = (DOCS / page).read_text("utf-8")
-    own = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", text, re.DOTALL)
-    assert own is not None
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in own[1].splitlines() if "|" in line
-    ]
-    return {(row[0], row[1]): row[2:] for row in rows[2:]}
+    with (DOCS / "tables" / Path(page).stem / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
+        csv_rows = list(csv.reader(lines))
+    return {(row[0], row[1]): row[2:] for row in csv_rows[1:]}
 
 
 def spread(cells: list[str], digits: int = 0, sign: int = 1) -> str:

@@ -44,6 +44,7 @@ PIECES: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
     ),
     "protocols": ((("protocols", *DATA),), "25_protocols.ipynb"),
     "sequential": ((("sequential", *DATA),), ""),
+    "generations": ((("generations",),), ""),
 }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from ipseval.validation import validate
 from ipseval.validation._calibration import Calibration
 from ipseval.validation._curve import WITH_INTERACTIONS
 from ipseval.validation.datasets import RandomExposureStudy, load_cm100k, load_coat, load_kuairand
+from reproductions import correction_summary
 from reproductions.correction_coat import recommenders
 from reproductions.correction_truth import judge, of_study
 from reproductions.field_study import ONE_THREAD
@@ -262,6 +263,7 @@ def main() -> None:
         )
         write_tables(made, PAGE)
         write_tables(truth, CORRECTION_PAGE)
+        write_tables({correction_summary.NAME: correction_summary.table()}, CORRECTION_PAGE)
         draw_gamma(measured, FIGURE)
 
 

@@ -37,7 +37,7 @@ from ipseval.validation._population import (
     select_pairs,
 )
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
-from reproductions import correction_family, feedback_worlds
+from reproductions import correction_family, correction_summary, feedback_worlds
 from reproductions.correction_coat import recommenders
 from reproductions.correction_family import METRICS
 from reproductions.tables import ROOT, markdown, write_tables
@@ -328,7 +328,9 @@ def main(arguments: list[str] | None = None) -> None:
     made = tables(pd.concat(rows, ignore_index=True))
     if options.write:
         text = PAGE.read_text("utf-8")
-        write_tables({name: one for name, one in made.items() if f"<!-- {name} -->" in text}, PAGE)
+        linked = {name: table for name, table in made.items() if f"(tables/correction/{name}.csv)" in text}
+        write_tables(linked, PAGE)
+        write_tables({correction_summary.NAME: correction_summary.table()}, PAGE)
     print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -163,20 +163,55 @@ def compare(domain: Domain) -> list[list[str]]:
     return rows
 
 
+def describe_top_items(domain: Domain, n_top: int = 10) -> list[str]:
+    """Return the share of the most popular training items in training and in the events, and with shuffled orders.
+
+    The order of each user is shuffled once. Nothing is excluded, so that the shares are bounds on recall.
+    """
+    log = domain.log
+    cells = [domain.name, f"{n_top / log.n_items:.3f}"]
+    shuffled = replace(log, timestamp=np.random.default_rng(0).permutation(len(log)))
+    for part in (log, shuffled):
+        is_target = select_period(Domain(domain.name, part, has_times=False))
+        top = np.argsort(-part.select(~is_target).popularity, kind="stable")[:n_top]
+        is_top = np.isin(part.item, top)
+        cells += [f"{is_top[~is_target].mean():.3f}", f"{is_top[is_target].mean():.3f}"]
+    return cells
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--write", action="store_true", help="fill the table of docs/reproductions.md")
+    parser.add_argument(
+        "--only-top-items", action="store_true", help="only the table of the most popular items"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore", ipseval.errors.DataWarning)
     rows = []
+    top_rows = []
     for domain in load_domains(options.data):
-        rows += compare(domain)
+        if not domain.has_times:
+            top_rows.append(describe_top_items(domain))
+            print(" | ".join(top_rows[-1]), flush=True)
+        if not options.only_top_items:
+            rows += compare(domain)
     header = ("log", "recommender", "events", "last events", "every step", "leave-last-out", "difference")
     if options.write:
-        write_tables({"sequential": markdown(header, rows)})
+        top_header = (
+            "log",
+            "ten of all items",
+            "training",
+            "events",
+            "training, shuffled",
+            "events, shuffled",
+        )
+        tables = {"sequential-top": markdown(top_header, top_rows)}
+        if rows:
+            tables["sequential"] = markdown(header, rows)
+        write_tables(tables)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if "OPENBLAS_NUM_THREADS" not in os.environ:
         os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
         threadpool_limits(1, user_api="blas")  # where NumPy was loaded before
+    # Pages name the day on which they are written: two that are compared must not differ at midnight.
+    os.environ.setdefault("SOURCE_DATE_EPOCH", "1767225600")
     for plugin in (MissingExtras(), Collected()):
         config.pluginmanager.register(plugin)  # for the doctests of ipseval/, too
 

@@ -13,6 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 PREPOSITIONS = frozenset(
@@ -42,8 +43,23 @@ CLAUSE = re.compile(r"\b(what|who|whom|whose|those of|that of|of what|wherever|b
 MOST_POSITIONAL = 5
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+COUNTED = (
+    *(
+        ast.Module,
+        ast.ClassDef,
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.Name,
+        ast.Assign,
+        ast.IfExp,
+        ast.Call,
+    ),
+    *COMPREHENSIONS,
+)
 
 
+@cache
 def is_unclear(name: str) -> bool:
     """Return whether a name says what was done to a value, or where it stands, in place of what it is."""
     stem = name.strip("_")
@@ -91,12 +107,14 @@ class Measures:
     def add(self, text: str, path: str) -> None:
         """Count the places of a module."""
         tree = ast.parse(text)
-        self.n_lines += count_code_lines(text, tree)
+        nodes = list(ast.walk(tree))
+        self.n_lines += count_code_lines(text, nodes)
         for node in tree.body:
             if isinstance(node, Function):
                 self.modules_by_function[node.name].add(path)
-        for node in ast.walk(tree):
-            self._add_node(node, f"{path}:{getattr(node, 'lineno', 1)}", path)
+        for node in nodes:
+            if isinstance(node, COUNTED):
+                self._add_node(node, f"{path}:{getattr(node, 'lineno', 1)}", path)
 
     def _add_node(self, node: ast.AST, place: str, path: str) -> None:
         """Count one node of a syntax tree."""
@@ -116,7 +134,7 @@ class Measures:
                 self.places["packed assignments"].add(place)
         elif isinstance(node, ast.IfExp):
             self.places["conditional expressions"].add(place)
-        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        elif isinstance(node, COMPREHENSIONS):
             self.places["comprehensions"].add(place)
         elif isinstance(node, ast.Call):
             is_starred = any(isinstance(argument, ast.Starred) for argument in node.args)
@@ -152,10 +170,10 @@ class Measures:
         }
 
 
-def count_code_lines(text: str, tree: ast.Module) -> int:
+def count_code_lines(text: str, nodes: Iterable[ast.AST]) -> int:
     """Return the number of lines that are neither blank, nor comments, nor docstrings."""
     docstring_lines: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
             continue
         if ast.get_docstring(node, clean=False) is not None:

@@ -24,6 +24,16 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         metavar="RESULT",
         help=".npz file written by `ipseval evaluate --out`",
     )
+    parser.add_argument(
+        "--statement",
+        action="store_true",
+        help="statement on the methods of an evaluation for reviewers, which names what is not stated",
+    )
+    parser.add_argument(
+        "--notes",
+        metavar="FILE",
+        help="TOML or JSON file for --statement with facts that the result does not contain, such as the tuning",
+    )
     _options.add_output(parser)
     _options.add_explain(parser)
 
@@ -32,7 +42,21 @@ def _run_report(options: argparse.Namespace) -> int:
     from ipseval.reporting import load
 
     check_out(options)
+    if options.statement:
+        return _run_statement(options)
+    if options.notes is not None:
+        raise InputError("needs --statement.", argument="--notes")
     deliver_result(load(options.result), options)
+    return 0
+
+
+def _run_statement(options: argparse.Namespace) -> int:
+    """Print the statement on a stored evaluation."""
+    from ipseval.evaluation import Evaluation, write_statement
+
+    if options.explain:
+        raise InputError("has no effect with --statement. Leave it out.", argument="--explain")
+    deliver_result(write_statement(Evaluation.load(options.result), options.notes), options)
     return 0
 
 
@@ -41,10 +65,11 @@ REPORT = Command(
     summary="print a stored result in any format",
     description=(
         "Print a stored evaluation as text, Markdown, LaTeX, CSV or JSON, or write it as an HTML page, which\n"
-        "loads nothing from other places."
+        "loads nothing from other places. With --statement, print a statement on its methods for reviewers."
     ),
     examples=(
         "ipseval report result.npz --format latex > table.tex",
+        "ipseval report result.npz --statement --notes notes.toml --out statement.md",
         "ipseval report result.npz --out result.html",
     ),
     options=(_add_report,),

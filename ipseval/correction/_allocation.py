@@ -171,20 +171,27 @@ def _draw_rows(
     split: Split, slots: Mapping[int, UserSlots], n_slots: int, batch: int, rng: np.random.Generator
 ) -> pd.DataFrame:
     """Return the rows of one draw for each user."""
-    parts = []
-    for user, user_slots in slots.items():
+    drawn_items = []
+    is_listed = []
+    for user_slots in slots.values():
         items = user_slots.draw(n_slots, rng)
-        rows = pd.DataFrame({"user": np.repeat(split.user_ids[[user]], items.size)})
-        rows["item"] = split.item_ids[items]
-        rows["batch"] = batch
-        rows[PROBABILITY] = np.nan
-        rows["is_listed"] = np.isin(items, user_slots.listed)
-        rows["n_slots"] = n_slots
-        rows["n_listed"] = user_slots.listed.size
-        rows["n_candidates"] = user_slots.candidates.size
-        rows["n_draws"] = 1
-        parts.append(rows)
-    table = pd.concat(parts, ignore_index=True)
+        drawn_items.append(items)
+        is_listed.append(np.isin(items, user_slots.listed))
+    n_rows = [items.size for items in drawn_items]
+    n_listed = [user_slots.listed.size for user_slots in slots.values()]
+    n_candidates = [user_slots.candidates.size for user_slots in slots.values()]
+    table = pd.DataFrame(
+        {
+            "user": split.user_ids[np.repeat(list(slots), n_rows)],
+            "item": split.item_ids[np.concatenate(drawn_items)],
+            "batch": batch,
+            "is_listed": np.concatenate(is_listed),
+            "n_slots": n_slots,
+            "n_listed": np.repeat(n_listed, n_rows),
+            "n_candidates": np.repeat(n_candidates, n_rows),
+            "n_draws": 1,
+        }
+    )
     table[PROBABILITY] = _probability_of_rows(table)
     return table[list(ALLOCATION_COLUMNS)]
 

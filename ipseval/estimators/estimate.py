@@ -171,8 +171,8 @@ class Estimate:
         Whether value and standard error are set to NaN for the reasons in `flags`.
     list_notes : tuple of Note, default ()
         Those notes that are about users without a list and about short lists.
-    estimand : {"mean over users", "mean over interactions"}, default "mean over users"
-        Average that is estimated.
+    estimand : {"mean over users", "mean over interactions", "ratio of sums over users"}
+        Average or ratio that is estimated. Default: "mean over users".
     weighted : bool, default False
         Whether the propensities enter the value.
     can_exceed_range : bool, default False
@@ -264,6 +264,9 @@ class Estimate:
         return self.sums.standard_error()
 
 
+RATIO_OF_SUMS = "ratio of sums over users"  # estimand of metrics that are no average
+
+
 def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
     """Compute the estimate of `metric` by `estimator` from a weighted sample of ranked positives."""
     estimator.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
@@ -303,6 +306,9 @@ def build_estimate(
         notes.append(Note.of("undefined"))
     elif sums.n_users == 1:
         notes.append(Note.of("one_user"))
+    estimand = estimator.estimand
+    if metric.is_ratio_of_sums:
+        estimand = RATIO_OF_SUMS
     return Estimate(
         metric=metric.label,
         estimator=estimator.label,
@@ -311,7 +317,7 @@ def build_estimate(
         claim=claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
         notes=(*notes, *list_notes),
         list_notes=tuple(list_notes),
-        estimand=estimator.estimand,
+        estimand=estimand,
         weighted=estimator.weighted,
         can_exceed_range=estimator.can_exceed_range,
     )

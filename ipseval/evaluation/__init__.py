@@ -13,18 +13,24 @@ from ipseval.inference.estimate_frame import FRAME_COLUMNS
 if TYPE_CHECKING:
     from ipseval.evaluation._integrations import lenskit_metric, recbole_metric, rectools_metric
     from ipseval.evaluation._ratings import evaluate_ratings
+    from ipseval.evaluation.generations import GenerationsEvaluation, evaluate_generations
     from ipseval.evaluation.sequential import evaluate_sequential
+    from ipseval.evaluation.statement import Statement, write_statement
 
 __all__ = [
     "FRAME_COLUMNS",
     "Evaluation",
+    "GenerationsEvaluation",
+    "Statement",
     "evaluate",
+    "evaluate_generations",
     "evaluate_ranks",
     "evaluate_ratings",
     "evaluate_sequential",
     "lenskit_metric",
     "recbole_metric",
     "rectools_metric",
+    "write_statement",
 ]
 # Names that evaluate() does not need are loaded at first use.
 __getattr__, _, _ = lazy_loader.attach(
@@ -33,6 +39,8 @@ __getattr__, _, _ = lazy_loader.attach(
     submod_attrs={
         "_integrations": ["lenskit_metric", "recbole_metric", "rectools_metric"],
         "_ratings": ["evaluate_ratings"],
+        "generations": ["GenerationsEvaluation", "evaluate_generations"],
         "sequential": ["evaluate_sequential"],
+        "statement": ["Statement", "write_statement"],
     },
 )

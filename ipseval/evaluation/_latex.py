@@ -107,10 +107,10 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
         raise InputError(
             f"columns must have one estimand; got {description}. Write one table for each, with columns=."
         )
-    (estimand,) = groups
     tables = []
     for verdict in content.verdicts:
         models = verdict.rankings[labels[0]].order
+        estimand = content.find_estimand(verdict.metric, labels[0])
         tables.append(TableLayout(verdict.metric, estimand, verdict, tuple(labels), models))
     return tables
 
@@ -207,7 +207,8 @@ def _write_notes(
     with_intervals: bool,
 ) -> list[str]:
     """Return the notes below the table: data, assumption, meaning of bold and marks, warnings."""
-    size = describe_size(content, [tables[0].estimand], with_intervals=with_intervals)
+    estimands = list(dict.fromkeys(table.estimand for table in tables))
+    size = describe_size(content, estimands, with_intervals=with_intervals)
     lines = [escape_latex(size)]
     if content.text.assumption:
         lines.append(escape_latex(content.text.assumption))

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ipseval.data.splits.split import SplitSummary
 from ipseval.estimators import Estimator
+from ipseval.estimators.estimate import RATIO_OF_SUMS
 from ipseval.estimators.labels import display_names
 from ipseval.estimators.sample import SampleSize
 from ipseval.evaluation._page_curves import PageCurves
@@ -73,6 +74,8 @@ def sort_rows(rows: pd.DataFrame, layout: TableLayout) -> pd.DataFrame:
 
 def describe_estimand(estimand: str, units: str) -> str:
     """Return an estimand in the plural, with the units that are averaged: users, or queries."""
+    if estimand == RATIO_OF_SUMS:
+        return f"ratios of sums over {units}"
     return estimand.replace("mean over users", f"means over {units}").replace("mean over", "means over")
 
 
@@ -146,12 +149,12 @@ class ReportContent:
     @property
     def layouts(self) -> list[TableLayout]:
         """The tables of the report: one for each metric and estimand."""
-        estimands = self.estimands
+        has_several = len(self.list_estimands()) > 1
         layouts = []
         for verdict in self.verdicts:
-            for estimand, labels in estimands.items():
+            for estimand, labels in self.group_estimators(verdict.metric).items():
                 title = verdict.metric
-                if len(estimands) > 1:
+                if has_several:
                     title = f"{title}, {describe_estimand(estimand, self.size.unit_plural)}"
                 layout = TableLayout(
                     title=title,
@@ -162,6 +165,23 @@ class ReportContent:
                 )
                 layouts.append(layout)
         return layouts
+
+    def find_estimand(self, metric: str, estimator: str) -> str:
+        """Return the estimand of a metric by an estimator."""
+        rows = self.rows(metric, estimator)
+        return str(rows["estimand"].iloc[0])
+
+    def group_estimators(self, metric: str) -> dict[str, list[str]]:
+        """Return estimand of a metric -> the labels of the estimators that estimate it, in the order given."""
+        groups: dict[str, list[str]] = {}
+        for estimator in self.estimators:
+            estimand = self.find_estimand(metric, estimator.label)
+            groups.setdefault(estimand, []).append(estimator.label)
+        return groups
+
+    def list_estimands(self) -> list[str]:
+        """Return the distinct estimands of all metrics and estimators."""
+        return list(dict.fromkeys(self.frame["estimand"]))
 
     def flag(self, metric: str, estimator: str) -> str:
         """Return why the estimates of a metric by an estimator are unreliable; "" where they are not."""

@@ -86,7 +86,7 @@ def describe_size(
     facts = []
     if with_intervals:
         facts.append(f"{format_level(content.confidence_level)} confidence intervals")
-    estimands = list(estimands or content.estimands)
+    estimands = list(estimands or content.list_estimands())
     if len(estimands) == 1:
         facts.append(describe_estimand(estimands[0], size.unit_plural))
     sentences = [f"{', '.join(counts)}."]

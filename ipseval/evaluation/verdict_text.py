@@ -158,7 +158,9 @@ def _describe_first(verdict: Verdict, *, has_rival: bool) -> str:
     if not has_rival or ranking.second_highest != verdict.highest_by_weights:
         # Otherwise the sentence names only the two recommenders that are compared.
         test += f" against {ranking.second_highest}"
-    text = f"In the log, {ranking.highest} leads by {_name_estimator(verdict, verdict.primary_estimator, test)}"
+    text = (
+        f"In the log, {ranking.highest} leads by {_name_estimator(verdict, verdict.primary_estimator, test)}"
+    )
     gamma_range = verdict.gamma_range
     if gamma_range is not None:
         text += f" and for {_describe_range(gamma_range)}"

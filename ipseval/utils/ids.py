@@ -100,7 +100,8 @@ def mixed_types_error(values: Iterable[object], name: str) -> InputError:
     if len(kinds) == 1:
         return InputError(f"{name} holds values of type {kinds[0]}, which cannot be ids.")
     text = f"{name} mixes ids of types {', '.join(kinds)}; convert them to one type."
-    if next(iter(values)) in HEADERS:
+    first = next(iter(values))
+    if isinstance(first, str) and first in HEADERS:  # what is no text may have no hash
         text = f"{text} Its first row looks like a header."
     return InputError(text)
 

@@ -199,6 +199,12 @@ WORDINGS = {
     "one_sided_resamples": Wording(
         "note", lambda method: f"no {method} interval: resamples lie on one side of the estimate"
     ),
+    "few_users_above_zero": Wording(
+        "flag", lambda n, limit: f"{format_count(n, 'user')} with a value above 0, fewer than {limit}"
+    ),
+    "few_users_below_one": Wording(
+        "flag", lambda n, limit: f"{format_count(n, 'user')} with a value below 1, fewer than {limit}"
+    ),
     # Weights
     "few_positives": Wording("caution", _fixed("few positives, with equal weights too")),
     "weight_on_rare_items": Wording(

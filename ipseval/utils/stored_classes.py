@@ -43,6 +43,8 @@ STORED_CLASSES = {
     "gate-limit": "ipseval.testing._limits:Limit",
     "gate-metrics": "ipseval.testing._metric_gates:MetricGates",
     "gate-preflight": "ipseval.testing._preflight:Preflight",
+    "generations": "ipseval.evaluation.generations:GenerationsEvaluation",
+    "generations-variance": "ipseval.evaluation.generations:VarianceParts",
     "impression-chance": "ipseval.propensity.impressions:_ExposureProbability",
     "impression-counts": "ipseval.propensity.impressions:PairCounts",
     "interactions": "ipseval.data.interactions:Interactions",

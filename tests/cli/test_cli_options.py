@@ -254,6 +254,8 @@ def test_parts_keep_the_roles_that_both_have_and_ids_outside_the_universe_are_dr
     assert loaded_split.seen == "exclude"
     seen = {name: load_split(asked(*parts, "--seen", name))[0].seen for name in ("drop", "include")}
     assert seen == {"drop": "exclude", "include": "include"}
+    for name in ("train", "test"):  # what reading counted is kept
+        assert getattr(loaded_split, name).data["what"].iloc[0].startswith(f"rows read from {name}.csv: ")
     frame[frame.index % 4 == 0].drop(columns="timestamp").to_csv("test.csv", index=False)
     assert load_split(asked(*parts))[0].train.timestamp is None
     pd.DataFrame({"item": range(10)}).to_csv("few.csv", index=False)

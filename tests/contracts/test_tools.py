@@ -1,7 +1,9 @@
-"""The programs that measure the tests: floors of coverage, samples of mutants, examples for type checkers."""
+"""The programs that measure the tests, and what no test may depend on."""
 
 from __future__ import annotations
 
+import ast
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -72,6 +74,54 @@ def test_the_examples_that_type_checkers_read_are_those_of_the_pages():
     assert all("ipseval.evaluate(" in program(page) for page in PAGES)
     wrong = (Path(ROOT) / "tests" / "typed" / "wrong.py").read_text(encoding="utf-8")
     assert len(expected(wrong)) == 8
+
+
+# A test that reads one of these can be red tomorrow or on another machine, though nothing has changed.
+CHANGING_VALUES = re.compile(
+    r"(datetime\.)?date(time)?\.(today|now|utcnow)|(pd\.)?Timestamp\.(today|now)|time\.(time|localtime|gmtime|ctime)"
+    r"|os\.(cpu_count|sched_getaffinity|urandom|path\.getsize)|platform\.\w+|uuid\.uuid[14]"
+    r"|np\.random\.(rand\w*|normal|uniform|choice|permutation|shuffle)"
+)
+GENERATORS = ("default_rng", "np.random.default_rng", "Random", "random.Random")
+RANDOM_MODULE = re.compile(r"random\.(random|choices?|sample|shuffle|randint|randrange|uniform)")
+
+
+def find_changing_values(source: str) -> list[str]:
+    """Return the calls of a test file whose results change with the day, the machine or the run."""
+    tree = ast.parse(source)
+    imports_random = re.search(r"^import random$", source, re.MULTILINE) is not None
+    calls = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        is_unseeded = name in GENERATORS and not node.args and not node.keywords
+        is_global = imports_random and RANDOM_MODULE.fullmatch(name)
+        if is_unseeded or is_global or CHANGING_VALUES.fullmatch(name):
+            calls.append(f"{node.lineno}: {name}")
+    return calls
+
+
+def test_no_test_reads_the_day_the_processors_or_random_numbers_without_a_seed():
+    calls = {}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if values := find_changing_values(path.read_text(encoding="utf-8")):
+            calls[path.relative_to(ROOT).as_posix()] = values
+    assert not calls
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("date.today()", "datetime.now(UTC)", "pd.Timestamp.now()", "time.time()", "os.cpu_count()"),
+        *("os.path.getsize(path)", "platform.machine()", "np.random.rand(3)", "np.random.default_rng()"),
+        *("random.Random()", "random.choice(ids)", "uuid.uuid4()"),
+    ],
+)
+def test_a_value_that_changes_by_itself_is_found(call):
+    assert find_changing_values(f"import random\nx = {call}\n") == [f"2: {call.partition('(')[0]}"]
+    harmless = "np.random.default_rng(0), random.Random(1), random.choice(ids), np.datetime64('2026-01-01')"
+    assert find_changing_values(harmless) == []
 
 
 def test_the_package_says_that_it_is_typed():

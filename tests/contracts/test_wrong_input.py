@@ -103,22 +103,16 @@ CASES = [
         r"1 of 1 entries have items unknown to the split .*unknown='drop'",
     ),
     (lambda: run(metrics=["recal@10"]), r"unknown metric 'recal'. Did you mean 'recall'\?"),
-    (lambda: run(metrics=["recall@10000001"]), r"at most 10,000,000; got 10,000,001"),
     (lambda: run(metrics=["auc", "auc"]), r"metrics repeats auc"),
-    (lambda: run(ties="average"), r"unknown value for ties: 'average'"),
     (lambda: run(propensity=known([0.5, 1])), r"item must have 3 entries.*got 2"),
     (lambda: run(propensity=power_law().fit(popularity=[1, 2])), r"covers 2 items, the split has 3"),
     (lambda: run(propensity=known([np.nan, np.nan, 1])), r"no test positive has a propensity"),
     (lambda: run(propensity=ipseval.PowerLawPropensity), r"as PowerLawPropensity\(gamma=0\) is; got type"),
     (lambda: ipseval.baselines.ease(SPLIT), r"train must be Interactions; got Split\. Pass .*split\.train"),
-    (lambda: ipseval.PowerLawPropensity(gamma=1, eta=1), r"either gamma= or eta="),
     (lambda: power_law().fit(popularity=[1, -1, 2**54]), r"at most 2\^53; 2 of 3 are not"),
     (lambda: power_law(unseen="ignore"), r"unknown value for unseen: 'ignore'"),
     (lambda: power_law(scale=-1), r"scale must be None, 'max' .* or a number > 0; got -1"),
-    (lambda: known([0.5, 1, 1]).fit(SPLIT).clip(floor=0), r"floor must be in \(0, 1\], as .*; got 0\.$"),
-    (lambda: by_ips(0), r"got less for 2 users"),
     (lambda: by_ips([1, 2]), r"n_relevant must have 3 entries"),
-    (lambda: by_ips(-1), r"n_relevant must be finite and >= 0; 3 of 3"),
     # Other ids, splits, labels and ranks than those that a caller may take them for.
     (
         lambda: ipseval.evaluate_ranks({"a": RANKED, "b": ipseval.rank_positives(SCORES, RENAMED)}),
@@ -209,10 +203,6 @@ CASES = [
     (lambda: by_ips(pd.Series([2, 2], index=[1, 0])), r"n_relevant must be finite and >= 0; 1 of 3"),
     (lambda: run(MASKED), r"als is a masked array.*filled\(-np.inf\)"),
     (lambda: ipseval.metric("auc", sampled="bv", prior="empirical"), r"unknown value for prior: 'empirical'"),
-    (
-        lambda: rated(pd.DataFrame(SCORES, index=[0, 0, 1])),
-        r"m: row or column labels of the predictions repeat",
-    ),
     (lambda: rated(MASKED), r"m: predictions is a masked array"),
     (
         lambda: rated(SCORES, propensity=known(np.ones(3))),
@@ -272,10 +262,6 @@ CASES = [
         r"distribution must be one-dimensional; got shape \(\)",
     ),
     (
-        lambda: ipseval.fit_gamma(np.arange(1.0, 5), np.array([[0, 1], [2, 3]]), n_lists=40),
-        r"recommendations holds 2 lists, and n_lists is 40; leave it out",
-    ),
-    (
         lambda: ipseval.expected_sampled(np.ma.array([1, 2], mask=[0, 1]), 10, 5, "recall@2"),
         r"ranks is a masked array",
     ),
@@ -288,14 +274,6 @@ CASES = [
     (lambda: inference.bounds({}, [], [], factors=[2.0]), r"samples must not be empty"),
     (lambda: ipseval.plots.plot_estimates(run(), ax="a"), r"ax must be matplotlib axes"),
     # What is no truth value, no number, no option, no column.
-    (
-        lambda: ipseval.KnownPropensity(item=[0.5], is_probability="False"),
-        "must be True or False; got 'False'",
-    ),
-    (
-        lambda: ipseval.RandomExposure.from_ratings(RATINGS, threshold=np.nan),
-        "threshold must be a finite number; got nan",
-    ),
     (lambda: rated(SCORES, n_pairs=np.nan), "n_pairs must be finite"),
     (
         lambda: ipseval.evaluate_ranks({"als": RANKED}, tie="mean"),
@@ -321,10 +299,8 @@ CASES = [
     (lambda: RANKED.mean_by_user(np.ones(2), weights=np.ones((2, 9))), "one entry for each"),
     (lambda: evaluate_policies(shown(), {"a": np.full((3, 1), 1 / 3)}, estimators=[]), "estimators is empty"),
     (lambda: run().to_markdown(digits=-3), "digits must be an integer >= 1"),
-    (lambda: run().to_html(digits=10**9), "digits must be at most 17"),
     (lambda: run().by(endless()), "a list inside a list"),
     (lambda: split_sliding(RATINGS, start=-(10**30), test=1), "start must be within 64 bits"),
-    (lambda: ipseval.reporting.Report([3]), "results must be a sequence of at least one result"),
     (lambda: ipseval.expected_sampled([1], 10, 10**30, "recall@1"), "n_sampled must be at most"),
     (lambda: load_coat("/proc/self/mem"), "truncated or damaged"),
     (lambda: load_movielens("/proc/self/mem"), "truncated or damaged"),

@@ -1,4 +1,4 @@
-"""Write the page of the command line and the golden help texts from the parsers.
+"""Write the page of the command line from the parsers, and the golden help text that lists the commands.
 
 python -m tests.docs.command_line --write
 """
@@ -17,7 +17,7 @@ from ipseval.cli._main import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "command-line.md"
-HELP = ROOT / "tests" / "golden" / "help"
+HELP = ROOT / "tests" / "golden" / "help.txt"
 COMMAND = "python -m tests.docs.command_line --write"
 MARK = f"<!-- From here on the page is written by `{COMMAND}`, from the parser. -->"
 
@@ -45,11 +45,9 @@ def format_page() -> str:
 
 
 def write() -> None:
-    """Write the page and the golden help texts."""
+    """Write the page, which has the words of every command, and the golden help text of `ipseval` itself."""
     PAGE.write_text(format_page(), "utf-8")
-    HELP.mkdir(exist_ok=True)
-    for name, parser in list_parsers().items():
-        (HELP / f"{name or 'ipseval'}.txt").write_text(format_help(parser), "utf-8")
+    HELP.write_text(format_help(list_parsers()[""]), "utf-8")
 
 
 def format_section(name: str, parser: argparse.ArgumentParser) -> str:
@@ -101,7 +99,7 @@ def format_row(action: argparse.Action) -> str:
             value = "|".join(map(str, action.choices))
     name = value
     if action.option_strings:
-        name = f"{action.option_strings[0]} {value}"
+        name = f"{', '.join(action.option_strings)} {value}"
     words = (action.help or "") % {"default": action.default}
     if action.choices and "default" not in words and isinstance(action.default, str):
         words = "; ".join(filter(None, (words, f"default: {action.default}")))

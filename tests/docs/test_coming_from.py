@@ -14,8 +14,10 @@ SECTION = re.compile(r"^## (\S+).*?\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TEXT = PAGE.read_text("utf-8")
 DATA = BLOCK.findall(TEXT)[0]
-EXAMPLES = {name: BLOCK.findall(text) for name, text in SECTION.findall(TEXT) if BLOCK.search(text)}
-FIRST = EXAMPLES["ranx"][1]  # its split is used by all later examples
+SECTIONS = SECTION.findall(TEXT)[1:]  # the first section has the data
+EXAMPLES = {name: BLOCK.findall(text) for name, text in SECTIONS if BLOCK.search(text)}
+OUTPUT = re.search(r"^```text\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+FIRST = EXAMPLES["ranx"][1]
 
 
 def run_block(block: str, names: dict[str, object]) -> None:
@@ -23,9 +25,11 @@ def run_block(block: str, names: dict[str, object]) -> None:
     exec(compile(block, PAGE.name, "exec"), names)
 
 
-def test_the_calls_of_this_library_run_and_have_the_values_by_hand():
+def test_the_calls_of_this_library_run_and_have_the_values_by_hand(capsys):
     names: dict[str, object] = {}
     run_block(DATA, names)
+    assert OUTPUT is not None
+    assert capsys.readouterr().out == OUTPUT[1]
     run_block(FIRST, names)
     # recall@2: one of two items for u1, the only one for u2, one of two for u3
     assert names["ours"]["recall@2"] == pytest.approx((1 / 2 + 1 + 1 / 2) / 3)

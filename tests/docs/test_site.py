@@ -28,15 +28,10 @@ def test_the_page_of_the_command_line_is_what_the_parser_says():
     assert command_line.PAGE.read_text("utf-8") == command_line.format_page(), f"run: {command_line.COMMAND}"
 
 
-@pytest.mark.parametrize("name", command_line.list_parsers())
-def test_the_help_of_a_command_is_the_golden_one(name: str):
-    golden = (command_line.HELP / f"{name or 'ipseval'}.txt").read_text("utf-8")
-    # Where lines break, and whether the value stands behind each name of an option, differs between versions.
-    found, expected = (
-        re.sub(r"(--?[\w-]+) [^,\n]*(?=, -)", r"\1", text).split()
-        for text in (command_line.format_help(command_line.list_parsers()[name]), golden)
-    )
-    assert found == expected, f"run: {command_line.COMMAND}"
+def test_the_help_that_lists_the_commands_is_the_golden_one():
+    # Where lines break differs between versions.
+    printed = command_line.format_help(command_line.list_parsers()[""])
+    assert printed.split() == command_line.HELP.read_text("utf-8").split(), f"run: {command_line.COMMAND}"
 
 
 @pytest.mark.parametrize("name", [name for name in command_line.list_parsers() if name])

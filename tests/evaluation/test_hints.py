@@ -192,6 +192,9 @@ def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     frame = SourceCount.of(3, source="the data frame", is_file=False, **columns)
     assert describe_date([source, frame, source], "2 users") == "Data: log.csv · page of 1970-01-02"
     assert describe_date([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    monkeypatch.setattr("time.time", lambda: 2.5 * 86400)
+    assert describe_date([], "2 users") == "Data: 2 users · page of 1970-01-03"
 
 
 def test_a_difference_on_a_page_has_its_interval_and_is_bold_if_significant_and_reliable():

@@ -67,7 +67,7 @@ def test_predictions_with_ids_as_labels_may_be_in_any_order_and_have_extra_ids()
     extended = frame.assign(other=7.0, another=7.0).set_axis([2, 0, 1, 8, 9], axis=1)[[8, 9, 2, 0, 1]]
     extended = pd.concat([extended.set_axis([5, 6], axis=0) + 1, extended])
     assert run(ratings, extended)["estimate"].tolist() == expected
-    with pytest.raises(ipseval.InputError, match="row or column labels of the predictions repeat"):
+    with pytest.raises(ipseval.InputError, match=r"^m: row or column labels of the predictions repeat"):
         run(ratings, frame.set_axis([2, 0, 0], axis=1))
 
 

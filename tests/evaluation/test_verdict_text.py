@@ -124,9 +124,7 @@ def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_
     )
     assert text.next_step == PLAN
     sentences = conclusion(decide(AB, AB, "fitted", 250.0))
-    assert sentences.startswith(
-        "No verdict: a leads in the log, but the weights rest on few interactions."
-    )
+    assert sentences.startswith("No verdict: a leads in the log, but the weights rest on few interactions.")
     assert sentences.endswith("250 for SNIPS (low).")
 
 

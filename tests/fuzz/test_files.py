@@ -40,13 +40,13 @@ def test_a_damaged_file_is_read_or_refused(name, tmp_path):
     FORMATS[name](tmp_path / name)
     whole = (tmp_path / name).read_bytes()
     chooser, n_read = random.Random(name), 0
-    for number in range(examples(200)):
+    # How many damaged files are read depends on the bytes that pandas and PyArrow write, so one is whole.
+    for number, content in enumerate([whole, *(damaged(whole, chooser) for _ in range(examples(200)))]):
         packed = number % 4 == 0
         path = tmp_path / (f"{name}.gz" if packed else name)
-        content = damaged(whole, chooser)
         path.write_bytes(gzip.compress(content) if packed else content)
         for reader in (ipseval.read, ipseval.read_lists):
             with warnings.catch_warnings(), suppress(ipseval.InputError):
                 warnings.simplefilter("ignore")
                 n_read += len(reader(path).data)
-    assert n_read or "parquet" in name
+    assert n_read

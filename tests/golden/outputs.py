@@ -15,6 +15,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 import ipseval
 
@@ -294,10 +295,8 @@ def from_plot(axes: Any) -> ReadTable:
 
 def write_outputs(evaluation: ipseval.Evaluation) -> dict[str, Any]:
     """Return every output of an evaluation as it is written; pictures and LaTeX by estimand."""
-    labels_of: dict[str, list[str]] = {}
-    for estimator in evaluation.definitions[1]:
-        labels_of.setdefault(estimator.estimand, []).append(estimator.label)
-    outputs: dict[str, Any] = {
+    labels_of = group_labels(evaluation)
+    return {
         "text": repr(evaluation),
         "markdown": evaluation.to_markdown(),
         "html": evaluation.to_html(),
@@ -308,13 +307,25 @@ def write_outputs(evaluation: ipseval.Evaluation) -> dict[str, Any]:
             (evaluation.to_latex(columns=labels, layout="models x metrics"), len(labels))
             for labels in labels_of.values()
         ],
+        "plot": draw_pictures(evaluation),
     }
-    outputs["plot"] = [
+
+
+def group_labels(evaluation: ipseval.Evaluation) -> dict[str, list[str]]:
+    """Return the labels of the estimators by estimand."""
+    labels_of: dict[str, list[str]] = {}
+    for estimator in evaluation.definitions[1]:
+        labels_of.setdefault(estimator.estimand, []).append(estimator.label)
+    return labels_of
+
+
+def draw_pictures(evaluation: ipseval.Evaluation) -> list[Axes]:
+    """Return a picture of each metric and estimand."""
+    return [
         evaluation.plot("estimates", metric=metric, estimator=labels[0])
         for metric in evaluation.metrics
-        for labels in labels_of.values()
+        for labels in group_labels(evaluation).values()
     ]
-    return outputs
 
 
 def read_output(kind: str, output: Any, names: dict[str, str], n_tables: int) -> list[ReadTable]:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from tests.inside.reporting import Heading, Picture, to_text
 FOLDER = Path(__file__).parent / "printed"
 N_USERS, N_ITEMS = 240, 40
 RECALL = ("recall@10",)
+Result = TypeVar("Result")
 
 
 def split(seed: int = 0) -> ipseval.Split:
@@ -64,17 +66,28 @@ def evaluate(*names: str, **options: object) -> ipseval.Evaluation:
         return ipseval.evaluate(models, DATA, **settings)
 
 
-@cache
+SITUATIONS: dict[str, Callable[[], object]] = {}
+
+
+def keep_result(situation: Callable[[], Result]) -> Callable[[], Result]:
+    """List a situation under its name, and compute it once for all tests."""
+    SITUATIONS[situation.__name__] = cache(situation)
+    return SITUATIONS[situation.__name__]
+
+
+@keep_result
 def commonest() -> ipseval.Evaluation:
     """Five recommenders, the default metrics."""
     return evaluate(metrics=("recall@10", "mean_dcg@10"))
 
 
+@keep_result
 def one_model() -> ipseval.Evaluation:
     """One recommender: there is nothing to compare."""
     return evaluate("ease")
 
 
+@keep_result
 def ties() -> ipseval.Evaluation:
     """Two recommenders with the same scores, ahead of a third."""
     with warnings.catch_warnings():
@@ -83,24 +96,26 @@ def ties() -> ipseval.Evaluation:
         return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
 
 
+@keep_result
 def nothing_significant() -> ipseval.Evaluation:
     """Three recommenders that do not differ."""
     models = {f"random {seed}": scores(DATA, 0.0, 0.0, seed) for seed in (11, 12, 13)}
     return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
 
 
-@cache
+@keep_result
 def flagged() -> ipseval.Evaluation:
     """Weights so uneven that the weighted average cannot be relied on: the verdict rests on AOA."""
     return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), low_ess="ignore")
 
 
+@keep_result
 def suppressed() -> ipseval.Evaluation:
     """The same with low_ess="nan": weighted estimates are not shown."""
     return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), low_ess="nan")
 
 
-@cache
+@keep_result
 def missing_users() -> ipseval.Evaluation:
     """Top-10 lists that lack a tenth of the users, and a propensity without the rarest items."""
     rows = np.argwhere(np.arange(DATA.n_users) % 10 != 0)[:, 0]
@@ -127,6 +142,7 @@ def missing_users() -> ipseval.Evaluation:
         return ipseval.evaluate(lists, DATA, metrics=RECALL, propensity=POWER)
 
 
+@keep_result
 def thirty_models() -> ipseval.Evaluation:
     """Thirty recommenders with long names."""
     models = {
@@ -136,17 +152,20 @@ def thirty_models() -> ipseval.Evaluation:
     return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
 
 
+@keep_result
 def disagreement() -> ipseval.Evaluation:
     """AOA ranks one first, SNIPS another."""
     models = {"taste": scores(DATA, 0.5, -0.6, 21), "bestsellers": scores(DATA, 0.3, 1.6, 22)}
     return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
 
 
+@keep_result
 def several_metrics() -> ipseval.Evaluation:
     """The default metrics, and AOA, SNIPS and global SNIPS side by side."""
     return evaluate(metrics=("ndcg@10", "recall@10"), estimators=("aoa", "snips", "snips-global"))
 
 
+@keep_result
 def saved_and_loaded() -> ipseval.Evaluation:
     """The first result, from its file."""
     with tempfile.TemporaryDirectory() as folder:
@@ -154,17 +173,19 @@ def saved_and_loaded() -> ipseval.Evaluation:
         return ipseval.Evaluation.load(Path(folder) / "result.npz")
 
 
-@cache
+@keep_result
 def known_propensity() -> ipseval.Evaluation:
     """Propensities that follow no power law: nothing is said of γ."""
     return evaluate(propensity=ipseval.KnownPropensity(item=np.linspace(0.9, 0.3, N_ITEMS).round(2)))
 
 
+@keep_result
 def plain_only() -> ipseval.Evaluation:
     """No propensity: AOA alone."""
     return evaluate(propensity=None)
 
 
+@keep_result
 def distributed() -> ipseval.Evaluation:
     """Users in four partitions: moments are merged, and the ranked positives stay where they are."""
     frames = example(4)
@@ -181,6 +202,7 @@ def distributed() -> ipseval.Evaluation:
         )
 
 
+@keep_result
 def design() -> ipseval.Evaluation:
     """Propensities of a logged randomisation: the verdict rests on their paired differences."""
     propensities = np.linspace(0.9, 0.3, N_ITEMS).round(2)
@@ -189,12 +211,14 @@ def design() -> ipseval.Evaluation:
     )
 
 
+@keep_result
 def design_undecided() -> ipseval.Evaluation:
     """A logged randomisation in which the paired test does not decide."""
     propensities = np.linspace(0.9, 0.3, N_ITEMS).round(2)
     return evaluate("als", "ease", propensity=ipseval.KnownPropensity(item=propensities, basis="design"))
 
 
+@keep_result
 def exposure() -> ipseval.Evaluation:
     """γ fitted to random exposure."""
     rng = np.random.default_rng(3)
@@ -206,17 +230,20 @@ def exposure() -> ipseval.Evaluation:
     )
 
 
+@keep_result
 def fitted() -> ipseval.Evaluation:
     """Propensities that were fitted rank another recommender first than AOA: no verdict."""
     propensities = np.linspace(0.9, 0.1, N_ITEMS).round(2)
     return evaluate("als", "ease", propensity=ipseval.KnownPropensity(item=propensities, basis="fitted"))
 
 
+@keep_result
 def thin() -> ipseval.Evaluation:
     """Weights that few interactions carry, though enough to be printed."""
     return evaluate("als", "ease", propensity=ipseval.PowerLawPropensity(gamma=2.5))
 
 
+@keep_result
 def no_training() -> ipseval.Evaluation:
     """Ranks alone, without a training part."""
     ranks = {name: ipseval.rank_positives(MODELS[name], DATA) for name in ("als", "ease", "random")}
@@ -229,6 +256,7 @@ def ranked(models: dict[str, np.ndarray], metric: str = "recall@10") -> ipseval.
     return ipseval.evaluate_ranks(ranks, metrics=(metric,))
 
 
+@keep_result
 def no_difference() -> ipseval.Evaluation:
     """Ranks alone: two are the same, and by a third one positive of one user has rank 5 in place of 4."""
     less = MODELS["als"].copy()
@@ -237,23 +265,27 @@ def no_difference() -> ipseval.Evaluation:
     return ranked(models | {"random": MODELS["random"]}, "mean_dcg@10")
 
 
+@keep_result
 def many_alike() -> ipseval.Evaluation:
     """More recommenders than a text has rows, and none differs significantly."""
     return ranked({f"random {number:02}": scores(DATA, 0.0, 0.0, number) for number in range(14)})
 
 
+@keep_result
 def all_equal() -> ipseval.Evaluation:
     """Three recommenders with the same scores."""
     models = {f"als {number}": MODELS["als"] for number in (1, 2, 3)}
     return ipseval.evaluate(models, DATA, metrics=RECALL)
 
 
+@keep_result
 def a_hundred_models() -> ipseval.Evaluation:
     """A hundred recommenders: the twelve highest are printed."""
     models = {f"run {number:03}": scores(DATA, number / 200, 0.2, number) for number in range(100)}
     return ipseval.evaluate(models, DATA, metrics=RECALL)
 
 
+@keep_result
 def impressions() -> ipseval.Evaluation:
     """A log of what was shown, and propensities from it."""
     rng = np.random.default_rng(5)
@@ -276,18 +308,19 @@ def impressions() -> ipseval.Evaluation:
 MOST_LIKED = (("rare", 0.1, -0.8), ("bestsellers", 0.1, 1.2))
 
 
+@keep_result
 def without_a_claim() -> ipseval.Evaluation:
     """Metrics that have no guarantee after weighting."""
     return evaluate("als", "ease", metrics=("ndcg@10", "auc"))
 
 
-@cache
+@keep_result
 def two_estimands() -> ipseval.Evaluation:
     """Means over users and means over interactions: a table of each."""
     return evaluate(estimators=("aoa", "snips-pooled", "snips-global", "aoa-pooled"))
 
 
-@cache
+@keep_result
 def two_metrics_flagged() -> ipseval.Evaluation:
     """Two metrics with weights that cannot be relied on."""
     power = ipseval.PowerLawPropensity(gamma=6.0)
@@ -305,16 +338,19 @@ def explanation(evaluation: ipseval.Evaluation) -> Text:
     return Text(repr(evaluation.explain()).partition("\n\nrecall@10\n  formula")[0])
 
 
+@keep_result
 def explained() -> Text:
     """Two metrics explained: orders, claims, what is highest over γ."""
     return explanation(commonest())
 
 
+@keep_result
 def explained_flagged() -> Text:
     """Weights that cannot be relied on have no order."""
     return explanation(flagged())
 
 
+@keep_result
 def explained_missing_users() -> Text:
     """A note that is of one recommender says so."""
     return explanation(missing_users())
@@ -328,21 +364,25 @@ def below(evaluation: ipseval.Evaluation) -> Text:
     return Text(to_text(Tables((), tuple(texts))))
 
 
+@keep_result
 def page() -> Text:
     """The sections of a page: differences, γ, popularity, weights, counts."""
     return below(commonest())
 
 
+@keep_result
 def page_flagged() -> Text:
     """Weights that cannot be relied on have neither intervals nor tests on a page."""
     return below(flagged())
 
 
+@keep_result
 def page_known_propensity() -> Text:
     """Without a power law nothing is said of γ."""
     return below(known_propensity())
 
 
+@keep_result
 def groups_of_items() -> object:
     """Five recommenders in groups by popularity: who leads where, and whether groups differ."""
     return evaluate(*reversed(MODELS)).by("popularity:3")
@@ -353,11 +393,13 @@ def als_and_ease() -> ipseval.Evaluation:
     return evaluate("als", "ease")
 
 
+@keep_result
 def groups_of_users() -> object:
     """Two recommenders that differ significantly in no group."""
     return als_and_ease().by("activity:3")
 
 
+@keep_result
 def groups_of_few_users() -> object:
     """Groups with too few users, with few, and without any positive."""
     size = np.repeat(["none", "four", "twenty", "many"], [1, 4, 20, N_USERS - 25])
@@ -367,16 +409,19 @@ def groups_of_few_users() -> object:
     return evaluation.by(ipseval.evaluation.segments.user_groups(size, name="size"))
 
 
+@keep_result
 def decomposition() -> object:
     """Where the weighted estimate differs from AOA, and in which groups leads lie."""
     return als_and_ease().decomposition(by="popularity:3")
 
 
+@keep_result
 def difference() -> object:
     """Two evaluations under different propensities, of which one cannot be relied on."""
     return commonest().diff(flagged())
 
 
+@keep_result
 def validation() -> ipseval.validation.Validation:
     """Weights judged by random exposure: right ones, equal ones, and too strong ones."""
     study = World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, gamma=0.0, rng=0).study(
@@ -396,53 +441,6 @@ def validation() -> ipseval.validation.Validation:
         return ipseval.validate(
             models, study, propensities=powers, metrics=RECALL, n_resamples=200, n_splits=1, rng=0
         )
-
-
-SITUATIONS: dict[str, Callable[[], object]] = {
-    one.__name__: one
-    for one in (
-        commonest,
-        one_model,
-        ties,
-        nothing_significant,
-        flagged,
-        suppressed,
-        missing_users,
-        thirty_models,
-        disagreement,
-        several_metrics,
-        saved_and_loaded,
-        known_propensity,
-        plain_only,
-        distributed,
-        design,
-        design_undecided,
-        exposure,
-        fitted,
-        thin,
-        no_training,
-        no_difference,
-        many_alike,
-        all_equal,
-        a_hundred_models,
-        impressions,
-        without_a_claim,
-        two_estimands,
-        two_metrics_flagged,
-        validation,
-        explained,
-        explained_flagged,
-        explained_missing_users,
-        page,
-        page_flagged,
-        page_known_propensity,
-        groups_of_items,
-        groups_of_users,
-        groups_of_few_users,
-        decomposition,
-        difference,
-    )
-}
 
 
 def main() -> None:

@@ -134,6 +134,7 @@ WRITERS: dict[str, Callable[[Tables], str]] = {
     "html": to_html,
     "notebook.html": to_html_tables,
 }
+BLOCKS = r"/?(body|caption|details|div|d[ldt]|figure|h\d|header|link|main|meta|nav|p|pre|section|table|title|tr|ul)\b"
 FILES = {
     f"{report}.{kind}": (report, kind)
     for report in REPORTS
@@ -143,14 +144,15 @@ FILES = {
 
 
 def write_report(name: str) -> str:
-    """Return a report in one language; of a page without its style and script, an element on a line."""
+    """Return a report in one language; of a page without its style and script, a block or row on a line."""
     report, kind = FILES[name]
     # As without matplotlib, whose pictures differ from release to release.
     with patch.object(views, "find_spec", return_value=None):
         text = WRITERS[kind](REPORTS[report]())
     if "html" in kind:
         text = re.sub(r"(?s)<(style|script)>.*?</\1>", "", text)
-        text = re.sub(r"sha256-[^']*", "sha256-", text).replace("><", ">\n<")
+        text = re.sub(r"sha256-[^']*", "sha256-", text)
+        text = re.sub(rf"><(?={BLOCKS})", ">\n<", text)
     return text + "\n"
 
 

@@ -9,6 +9,7 @@ from ipseval.evaluation._page_sections import (
     build_differences,
     build_sensitivity,
 )
+from ipseval.evaluation._statement_criteria import CRITERIA, SOURCES
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.differences import build_difference_cells, compute_difference

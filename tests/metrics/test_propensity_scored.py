@@ -250,3 +250,22 @@ def test_a_gate_decides_by_the_difference_and_the_error_of_the_ratio():
     reverse = ipseval.testing.gate(evaluation, candidate="old", incumbent="new", estimator="snips-global")
     # A perfect list is better by more than the half of what the incumbent lacks: suspicious, exit code 3.
     assert (decision.exit_code, reverse.exit_code) == (3, 1)
+
+
+def test_the_estimand_is_a_ratio_of_sums_in_frames_and_reports():
+    world = random_world(6)
+    evaluation = ipseval.evaluate(
+        {"model": world.scores}, world.split, metrics=["psp@3", "recall@3"], estimators=["aoa", "aoa-pooled"]
+    )
+    estimands = evaluation.frame.groupby("metric")["estimand"].unique()
+    assert estimands["psp@3"].tolist() == ["ratio of sums over users"]
+    assert estimands["recall@3"].tolist() == ["mean over users", "mean over interactions"]
+    titles = [table.title for table in evaluation.tables().parts if hasattr(table, "title")]
+    assert titles == [
+        "psp@3, ratios of sums over users",
+        "recall@3, means over users",
+        "recall@3, means over interactions",
+    ]
+    alone = ipseval.evaluate({"model": world.scores}, world.split, metrics=["psp@3"])
+    assert "ratios of sums over users" in str(alone)
+    assert "ratios of sums over users" in alone.to_latex()

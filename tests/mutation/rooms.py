@@ -60,6 +60,7 @@ SPEED = {
     "ipseval/metrics/_order_statistics.py": ("MAX_CELLS",),
     "ipseval/policies/rewards/_models.py": ("PAIRS_PER_BLOCK",),
     "ipseval/ranking/_duplicate_items.py": ("FEWEST", "MOST"),
+    "ipseval/ranking/_factor_topk.py": ("ENTRIES",),
     "ipseval/ranking/_factors.py": ("STEP_PART", "ROWS_BYTES"),
     "ipseval/ranking/_rank_counts.py": ("BLOCKS_PER_WORKER", "PART", "WORTH"),
     "ipseval/ranking/top_lists.py": ("ENTRIES", "GROUPS", "SHARED"),

@@ -53,6 +53,12 @@ def test_k_is_that_of_beta_binomial_counts_and_infinite_where_counts_vary_by_cha
     assert same.model.endswith("shrunk with λ itself")
 
 
+def test_k_is_at_least_one_half():
+    """All or none of 10 pairs were observed, which by moments is K = 0; λ is one half."""
+    propensity = CountedPropensity([10, 10], [10, 0]).fit(make_data(5, [2, 2], [1, 1], [1, 1])[0])
+    assert propensity.item == pytest.approx([(10 + 0.5 / 2) / 10.5, (0.5 / 2) / 10.5])
+
+
 def test_posterior_means_are_closer_to_the_true_propensities_than_counts_or_their_mean():
     rng = np.random.default_rng(1)
     n_items = 2000

@@ -92,7 +92,7 @@ CASES: dict[str, Callable[[], object]] = {
     "1 of 2 entries": lambda: FitError([[np.nan, 1.0]], look_up),
     "table of numbers; got str": lambda: FitError("two", look_up),
     # Known ones
-    "True or False": lambda: look_up(item=[0.5], is_probability="False"),
+    "must be True or False; got 'False'": lambda: look_up(item=[0.5], is_probability="False"),
     "design": lambda: look_up(item=[0.5], basis="sure"),
     "KnownPropensity takes either item=": lambda: parse_propensity("known"),
     "takes either item=": lambda: look_up(user=[0.5]),
@@ -224,7 +224,7 @@ CASES: dict[str, Callable[[], object]] = {
         pd.DataFrame({"user": ["a"], "item": [1], "positive": [4]}), LOG
     ),
     "needs ratings": lambda: RandomExposure.from_ratings(LOG, threshold=4),
-    "threshold must be a finite number": lambda: RandomExposure.from_ratings(
+    "threshold must be a finite number; got nan": lambda: RandomExposure.from_ratings(
         Interactions.from_frame(pd.DataFrame({**BOTH, "r": [1]}), value="r"), threshold=float("nan")
     ),
     "log must be Interactions": lambda: RandomExposure.from_ratings(NOBODY, threshold=4),

@@ -367,6 +367,12 @@ def test_a_hint_stands_behind_the_last_remark_where_there_is_room(n, n_lines):
     assert text.endswith("h" * (n - 6)) == (n_lines == 1)
 
 
+def test_a_word_with_hyphens_is_not_broken():
+    sentence = f"{'x' * 90} not-to-be-broken"
+    lines = to_text(Tables((), (), verdict=(Remark("Data", (sentence,)),))).splitlines()
+    assert [line.split()[-1] for line in lines] == ["x" * 90, "not-to-be-broken"]
+
+
 def names_shown(*names: str) -> list[str]:
     rows = tuple((Cell(name), Cell("1")) for name in names)
     return to_text(Tables((), (Table(("model", "n"), rows),))).splitlines()[1:]

@@ -86,6 +86,7 @@ class NoArray:
             "users mixes ids of types int, str; convert them to one type. Its first row looks like a header.",
         ),
         ([[1], [2]], "users holds values of type list, which cannot be ids."),
+        ([{}, 1], "users mixes ids of types dict, int; convert them to one type."),
         ([3, 1, 3, 3], "users repeats 2 ids; each id may occur once."),
         (np.ma.array([1]), "users is a masked array; give what is masked a score: array.filled(-np.inf)."),
     ],
@@ -152,6 +153,7 @@ def test_a_label_has_its_place_among_the_ids_or_none():
     assert ids.find_positions(array([5.0, 6.0]), numbers, "x", strict=False).tolist() == [1, -1]
     positions = ids.find_positions(numbers, words, "x", strict=False)
     assert (positions.tolist(), positions.dtype) == ([-1, -1], np.int64)
+    assert ids.find_positions(words, array([DAY]), "x", strict=False).tolist() == [-1, -1]
     assert "x has ids of different types" in refused(lambda: ids.find_positions(numbers, words, "x"))
 
 

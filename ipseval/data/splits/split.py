@@ -29,6 +29,7 @@ from ipseval.utils.types import AnyArray
 Overlap = Literal["raise", "drop"]
 Seen = Literal["exclude", "include"]
 SEEN = ("exclude", "include")
+GIVEN_AS_FRAMES = "given as frames"  # description of splits that were made elsewhere
 NO_POSITIVE = "the test part is empty: there is no positive to rank."
 
 
@@ -421,7 +422,7 @@ class Split(Universe):
             train=train_log,
             test=test_log,
             validation=validation_log,
-            description="given as frames",
+            description=GIVEN_AS_FRAMES,
             n_overlap_dropped=n_dropped,
             seen=seen,
             n_repeats_merged=coded_logs[1].n_repeats,

@@ -6,6 +6,7 @@ from ipseval.utils.public import explain_missing_names
 from ipseval.validation.datasets._adjacency import load_adjacency
 from ipseval.validation.datasets._base import CARDS, DataCard, RandomExposureStudy, StudyPositives
 from ipseval.validation.datasets._cm100k import load_cm100k
+from ipseval.validation.datasets._mind import load_mind
 from ipseval.validation.datasets._movielens import load_movielens
 from ipseval.validation.datasets._open_bandit import BanditStudy, load_open_bandit
 from ipseval.validation.datasets._random_exposure import (
@@ -35,6 +36,7 @@ __all__ = [
     "load_coat",
     "load_kuairand",
     "load_kuairec",
+    "load_mind",
     "load_movielens",
     "load_open_bandit",
     "load_yahoo_r3",

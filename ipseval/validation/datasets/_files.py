@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import gzip
 import hashlib
 import lzma
@@ -125,6 +126,13 @@ def has_file(path: str | Path, name: str, card: DataCard) -> bool:
     """Return whether a folder or archive holds `name` (in a folder also `name`.gz)."""
     with _open_source(path, name, card) as (members, _):
         return bool(_find_members(members, name))
+
+
+def find_files(path: str | Path, pattern: str, card: DataCard) -> list[str]:
+    """Return the sorted names of files of a folder or archive that match a pattern such as "log_*.csv"."""
+    with _open_source(path, pattern, card) as (members, _):
+        names = {PurePosixPath(member).name for member in members}
+    return sorted(fnmatch.filter(names, pattern))
 
 
 def read_text(path: str | Path, name: str, card: DataCard, *, verify: bool = False) -> str:

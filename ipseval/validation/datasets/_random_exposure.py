@@ -11,11 +11,13 @@ import pandas as pd
 from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity import Propensity
+from ipseval.utils.checks import check_choice
 from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray
 from ipseval.validation.datasets._adjacency import parse_lines
 from ipseval.validation.datasets._base import CARDS, RandomExposureStudy, check_sizes, check_values
 from ipseval.validation.datasets._files import check_sha256, has_file, open_file, read_columns, read_text
+from ipseval.validation.datasets._kuairand_logs import SIGNALS, has_original_logs, load_original_logs
 
 COAT = CARDS["coat"]
 KUAIRAND = CARDS["kuairand"]
@@ -23,7 +25,8 @@ KUAIREC = CARDS["kuairec"]
 YAHOO_R3 = CARDS["yahoo-r3"]
 TRAIN = "ydata-ymusic-rating-study-v1_0-train.txt"
 TEST = "ydata-ymusic-rating-study-v1_0-test.txt"
-KUAIREC_COLUMNS = {"user_id": "int64", "video_id": "int64", "watch_ratio": "float64"}
+# Signal of KuaiRec -> value from which it is positive.
+KUAIREC_SIGNALS = {"watch_ratio": 2, "play_duration": 1}
 
 
 @public_function
@@ -229,25 +232,37 @@ def _read_yahoo(path: str | Path, name: str) -> pd.DataFrame:
 
 
 @public_function
-def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
-    r"""Load KuaiRand as a study: 501,398 clicks of the feed and 589,636 random exposures, clicked or not.
+def load_kuairand(path: str | Path, *, signal: str = "is_click", verify: bool = True) -> RandomExposureStudy:
+    r"""Load KuaiRand as a study: a feed, and videos drawn at random that were shown in it, clicked or not.
 
-    value = 1 for a click and 0 for none; positive from 1. Videos that were drawn uniformly at random were
-    shown in the feed of 16,087 of 19,685 users: 127,147 of them were clicked.
+    Two forms of the data are read.
 
-    * Only users with at least one random click are exposed. Click rates, averages over users and numbers of
-      relevant items are therefore too high. Pooled ratios and γ are not affected.
+    *The original logs* of KuaiRand-Pure, 1K or 27K. value = the signal of each shown video, and the timestamp is
+    in milliseconds; positive from 1. Of a pair that was shown several times, the largest signal counts, with its
+    first time. Both logs contain what was shown, whatever the signal. For signals that are durations, pass a
+    threshold to `positives`.
+
+    *Lists of clicks* that were made from them: 501,398 clicks of the feed and 589,636 random exposures. value = 1
+    for a click and 0 for none; positive from 1. Videos that were drawn uniformly at random were shown in the feed
+    of 16,087 of 19,685 users: 127,147 of them were clicked.
+
+    * In the lists, only users with at least one random click are exposed. Click rates, averages over users and
+      numbers of relevant items are therefore too high. Pooled ratios and γ are not affected.
     * The random part covers the last 17 days of 31, and the feed all 31 days, so a part of the difference
-      between them is due to time. The files contain no times.
+      between them is due to time. The lists contain no times; the original logs do.
 
     Parameters
     ----------
     path : str or Path
-        Folder or archive with `train.txt` and `valid.txt`, two parts of the clicks of the feed,
-        `test_ood.txt`, random exposures with a click, and `test_neg.txt`, random exposures without a click.
-        Each line is a user and then its videos.
+        Folder or archive with the original logs `log_standard_*.csv` and `log_random_*.csv`; or with `train.txt`
+        and `valid.txt`, two parts of the clicks of the feed, `test_ood.txt`, random exposures with a click, and
+        `test_neg.txt`, random exposures without a click. Each line of these is a user and then its videos.
+    signal : str, default "is_click"
+        Column of the original logs: "is_click", "is_like", "is_follow", "is_comment", "is_forward", "is_hate",
+        "long_view", "is_profile_enter", "play_time_ms", "duration_ms", "profile_stay_time" or
+        "comment_stay_time". Lists of clicks have "is_click" alone.
     verify : bool, default True
-        Check the published sizes; False reads any files of this format (ids 0 to the largest).
+        Check the published sizes; False reads any files of this format (ids 0 to the largest for lists).
 
     Returns
     -------
@@ -257,7 +272,9 @@ def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStu
     Raises
     ------
     InputError
-        When a file is missing or malformed, a pair repeats, or sizes differ from the published ones.
+        When a file is missing or malformed, a pair of the lists repeats, or sizes differ from the published ones.
+    UnknownNameError
+        For a signal that does not exist.
 
     See Also
     --------
@@ -282,6 +299,15 @@ def load_kuairand(path: str | Path, *, verify: bool = True) -> RandomExposureStu
     >>> study
     RandomExposureStudy(kuairand: 4 biased and 4 random ratings; 2 users, 4 items; positive from 1)
     """
+    check_choice("signal", signal, SIGNALS)
+    if has_original_logs(path):
+        return load_original_logs(path, signal=signal, verify=verify)
+    if signal != "is_click":
+        raise InputError(
+            f"must be 'is_click' for lists of clicks; got {signal!r}. Other signals are in the original logs, "
+            "log_standard_*.csv and log_random_*.csv.",
+            argument="signal",
+        )
     train_users, train_items = _read_clicks(path, "train.txt")
     valid_users, valid_items = _read_clicks(path, "valid.txt")
     clicked_users, clicked_items = _read_clicks(path, "test_ood.txt")
@@ -316,20 +342,25 @@ def _read_clicks(path: str | Path, name: str) -> tuple[IntArray, IntArray]:
 
 
 @public_function
-def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStudy:
+def load_kuairec(
+    path: str | Path, *, signal: str = "watch_ratio", verify: bool = True
+) -> RandomExposureStudy:
     """Load KuaiRec as a study: the big matrix as biased log, the small matrix as fully observed block.
 
-    value = watch ratio (time watched / length), the largest where a pair occurs several times; positive from
-    2, as in the paper. The block of 1,411 users × 3,327 videos is 99.6% observed: its positives are S_u
-    within the block. Its pairs were removed from the big matrix, so a held-out part of the big matrix has the
-    same users on *other* videos. A comparison with the block is fair for models and candidates limited to the
-    block's users, and less informative about items outside the block.
+    value = the signal, the largest where a pair occurs several times: the watch ratio (time watched / length),
+    positive from 2 as in the paper, or the play duration in milliseconds, positive from 1. The block of 1,411
+    users × 3,327 videos is 99.6% observed: its positives are S_u within the block. Its pairs were removed from
+    the big matrix, so a held-out part of the big matrix has the same users on *other* videos. A comparison with
+    the block is fair for models and candidates limited to the block's users, and less informative about items
+    outside the block.
 
     Parameters
     ----------
     path : str or Path
-        Folder or archive with `big_matrix.csv` and `small_matrix.csv`, with columns user_id, video_id and
-        watch_ratio.
+        Folder or archive with `big_matrix.csv` and `small_matrix.csv`, with columns user_id, video_id and the
+        signal.
+    signal : {"watch_ratio", "play_duration"}, default "watch_ratio"
+        Column that is the value.
     verify : bool, default True
         Check the published sizes; False reads any files of this format.
 
@@ -341,8 +372,9 @@ def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStud
     Raises
     ------
     InputError
-        When a file or column is missing, an entry is not a number, a watch ratio is negative, or sizes
-        differ.
+        When a file or column is missing, an entry is not a number, a value is negative, or sizes differ.
+    UnknownNameError
+        For a signal that does not exist.
 
     See Also
     --------
@@ -368,8 +400,9 @@ def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStud
     >>> study
     RandomExposureStudy(kuairec: 2 biased and 2 random ratings; 2 users, 2 items; positive from 2)
     """
-    big = _read_kuairec(path, "big_matrix.csv", verify)
-    small = _read_kuairec(path, "small_matrix.csv", verify)
+    check_choice("signal", signal, KUAIREC_SIGNALS)
+    big = _read_kuairec(path, "big_matrix.csv", signal, verify)
+    small = _read_kuairec(path, "small_matrix.csv", signal, verify)
     users = np.union1d(big["user"], small["user"])
     items = np.union1d(big["item"], small["item"])
     if verify:
@@ -386,19 +419,20 @@ def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStud
         name="kuairec",
         biased=Interactions.from_frame(big, value="value", users=users, items=items),
         random=Interactions.from_frame(small, value="value", users=users, items=items),
-        threshold=2,
+        threshold=KUAIREC_SIGNALS[signal],
         card=KUAIREC,
     )
 
 
-def _read_kuairec(path: str | Path, name: str, verify: bool) -> pd.DataFrame:
-    """Return the largest watch ratio of each pair in one file of KuaiRec."""
-    frame = read_columns(path, name, KUAIREC, KUAIREC_COLUMNS)
+def _read_kuairec(path: str | Path, name: str, signal: str, verify: bool) -> pd.DataFrame:
+    """Return the largest signal of each pair in one file of KuaiRec."""
+    columns = {"user_id": "int64", "video_id": "int64", signal: "float64"}
+    frame = read_columns(path, name, KUAIREC, columns)
     if verify:
         check_sizes(KUAIREC, {f"rows of {name}": len(frame)})
-    ratio = frame["watch_ratio"]
-    is_valid = np.isfinite(ratio) & (ratio >= 0)
-    check_values(KUAIREC, f"watch ratios of {name} must be >= 0", is_valid, ratio)
+    values = frame[signal]
+    is_valid = np.isfinite(values) & (values >= 0)
+    check_values(KUAIREC, f"{signal.replace('_', ' ')}s of {name} must be >= 0", is_valid, values)
     frame.columns = pd.Index(["user", "item", "value"])
     largest: pd.DataFrame = frame.groupby(["user", "item"], sort=True).max().reset_index()
     return largest
