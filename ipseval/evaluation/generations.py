@@ -93,7 +93,29 @@ class GenerationsEvaluation(Result):
 
     See Also
     --------
-    evaluate_generations : Make this result.
+    evaluate_generations : Evaluate generated lists.
+
+    Examples
+    --------
+    Two users with two lists each; "e" is an item that does not exist:
+
+    >>> import pandas as pd
+    >>> from ipseval import Split
+    >>> split = Split.from_frames(
+    ...     pd.DataFrame({"user": ["ann", "ben"], "item": ["a", "a"]}),
+    ...     pd.DataFrame({"user": ["ann", "ben"], "item": ["b", "c"]}),
+    ...     items=["a", "b", "c", "d"],
+    ... )
+    >>> lists = {"ann": [["b", "c"], ["d", "b"]], "ben": [["d", "c"], ["d", "e"]]}
+    >>> result = evaluate_generations({"llm": lists}, split, metrics=["recall@2"])
+    >>> result.frame[["model", "metric", "estimate", "n_users", "n_lists"]]
+      model    metric  estimate  n_users  n_lists
+    0   llm  recall@2      0.75        2        4
+    >>> result.rates[["rate", "count", "of"]]
+           rate  count  of
+    0   unknown      1   8
+    1      seen      0   8
+    2  repeated      0   8
     """
 
     estimates: dict[Key, Estimate]
