@@ -4,8 +4,9 @@
     python benchmarks/reading_versions.py /tmp/v100 --rows 4000000 --repeats 5
 
 Each file holds users, items, ratings and times, with ids as numbers or as text. The trees are run in
-alternation, each read in a process of its own. The ratios are of processor times (of all threads), which other
-work on the machine changes less than the time on the wall.
+alternation, each read in a process of its own. The ratios are of medians of processor times (of all threads),
+which other work on the machine changes less than the time on the wall. `--write docs/performance.md` puts the
+table into the page.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from page import add_write_option, deliver
+
+from reproductions.tables import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 PER_USER = 50
 N_ITEMS = 50_000
+NAMES = {"csv": "CSV", "tsv": "TSV", "parquet": "Parquet"}
 WRITERS = {
     "csv": lambda frame, path: frame.to_csv(path, index=False),
     "tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
@@ -47,7 +52,9 @@ def main() -> None:
     parser.add_argument("other", type=Path, help="folder of the other tree")
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--repeats", type=int, default=5)
+    add_write_option(parser)
     options = parser.parse_args()
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for ids in ("numbers", "text"):
             frame = make_log(options.rows, as_text=ids == "text")
@@ -56,7 +63,18 @@ def main() -> None:
                 small_path = Path(folder) / f"small.{suffix}"
                 write(frame, path)
                 write(frame.head(1_000), small_path)
-                report(f"{suffix}, ids as {ids}", path, small_path, options)
+                comparison = compare(path, small_path, options)
+                print(suffix, ids, *comparison, flush=True)
+                rows.append((NAMES[suffix], ids, *comparison))
+    header = ("format", "ids", f"{find_commit(options.other)}, s", "this commit, s", "this ÷ other")
+    deliver("reading-versions", markdown(header, rows), options.write, ("pandas", "numpy"))
+
+
+def find_commit(tree: Path) -> str:
+    """Return the commit that is checked out in a tree."""
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    result = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True)
+    return result.stdout.strip()
 
 
 def make_log(n_rows: int, *, as_text: bool) -> pd.DataFrame:
@@ -83,20 +101,15 @@ def make_log(n_rows: int, *, as_text: bool) -> pd.DataFrame:
     )
 
 
-def report(label: str, path: Path, small_path: Path, options: argparse.Namespace) -> None:
-    """Print the processor times of both trees for one file, and their ratio."""
+def compare(path: Path, small_path: Path, options: argparse.Namespace) -> tuple[str, str, str]:
+    """Return the median processor times of the other tree and of this one for a file, and their ratio."""
     seconds: dict[Path, list[float]] = {options.other: [], ROOT: []}
     for _ in range(options.repeats):
         for tree, times in seconds.items():
             times.append(measure(tree, path, small_path))
-    reference = seconds[options.other]
-    here = seconds[ROOT]
-    ratio = statistics.median(here) / statistics.median(reference)
-    print(
-        f"{label}: {statistics.median(here):.2f} s here, {statistics.median(reference):.2f} s there; ratio of "
-        f"medians {ratio:.2f}, of minima {min(here) / min(reference):.2f}",
-        flush=True,
-    )
+    reference = statistics.median(seconds[options.other])
+    here = statistics.median(seconds[ROOT])
+    return f"{reference:.2f}", f"{here:.2f}", f"{here / reference:.2f}"
 
 
 def measure(tree: Path, path: Path, small_path: Path) -> float:

@@ -1,10 +1,10 @@
 """Sanity checks on public logs: they are silent for correct baselines, and warn of four mistakes.
 
-`python -m benchmarks.sanity` evaluates four baselines on several logs and splits, with and without masked
+`python benchmarks/sanity.py` evaluates four baselines on several logs and splits, with and without masked
 training items, and prints how many of these correct evaluations warn. It then prints how often the checks
 warn after rows are shuffled, columns are shuffled, signs are reversed, and models are trained on the test
-part, and the time of the checks together with the time of the ranking. `--seeds N` sets the number of splits
-of each log.
+part, and the processor time of the checks together with that of the ranking. `--seeds N` sets the number of
+splits of each log.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from page import add_write_option, deliver
 
 import ipseval
 from ipseval.data.splits import split_leave_one_out, split_random
 from ipseval.evaluation.sanity import check_sanity
+from reproductions.tables import markdown
 
 BASELINES = ("popularity", "item_knn", "ease", "pure_svd")
 MISTAKES = ("rows shuffled", "columns shuffled", "sign reversed", "trained on the test part")
@@ -110,11 +112,11 @@ def make_mistakes(baseline: str, split: ipseval.Split, rng: np.random.Generator)
 
 def find_warnings(scores: np.ndarray, split: ipseval.Split) -> tuple[list[str], float, float]:
     """Return the codes of the warnings, and the seconds of the ranking and of the checks."""
-    start = time.perf_counter()
+    start = time.process_time()
     ranked = ipseval.rank_positives(scores, split)
-    middle = time.perf_counter()
+    middle = time.process_time()
     found = check_sanity({"model": ranked}, {"model": scores}, split)
-    end = time.perf_counter()
+    end = time.process_time()
     return [warning.code for warning in found], middle - start, end - middle
 
 
@@ -122,15 +124,18 @@ def main() -> None:
     """Print how often the checks warn, and what they cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2, help="splits of each kind; default: 2")
-    n_seeds = parser.parse_args().seeds
+    add_write_option(parser)
+    options = parser.parse_args()
+    n_seeds = options.seeds
+    rows = []
     warnings.simplefilter("ignore")
     folder = Path(os.environ.get("IPSEVAL_DATA") or ROOT.parent / "shared" / "data")
-    n_correct = 0
-    n_warned = 0
     for name, log in read_logs(folder):
         detected: Counter[str] = Counter()
         tried: Counter[str] = Counter()
         seconds = []
+        n_correct = 0
+        n_warned = 0
         for seed in range(n_seeds):
             splits = (split_random(log, rng=seed), split_leave_one_out(log, order="random", rng=seed))
             for number, split in enumerate(splits):
@@ -148,10 +153,13 @@ def main() -> None:
                     for mistake, scores in mistakes.items():
                         tried[mistake] += 1
                         detected[mistake] += bool(find_warnings(scores, split)[0])
-        listed = ", ".join(f"{mistake} {detected[mistake]} of {tried[mistake]}" for mistake in MISTAKES)
+        shares = [f"{detected[mistake]} of {tried[mistake]}" for mistake in MISTAKES]
         ranking, checks = np.median(np.array(seconds), axis=0)
-        print(f"{name}: detected {listed}; ranking {1000 * ranking:.1f} ms, checks {1000 * checks:.1f} ms")
-    print(f"{n_warned} of {n_correct} correct evaluations warn")
+        times = (f"{1000 * ranking:.1f}", f"{1000 * checks:.1f}")
+        rows.append((name, f"{n_warned} of {n_correct}", *shares, *times))
+        print(*rows[-1], sep="; ", flush=True)
+    header = ("log", "correct", *MISTAKES, "ranking, ms", "checks, ms")
+    deliver("sanity", markdown(header, rows), options.write)
 
 
 if __name__ == "__main__":

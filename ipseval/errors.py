@@ -150,7 +150,6 @@ def _format_argument(name: str, value: str | None) -> str:
 # Arguments whose option has another name, because an option of the same name has another meaning.
 _OPTION_NAMES = {
     "propensity": "propensity-column",
-    "missing": "incomplete",
     "rng": "seed",
     "n_threads": "threads",
     "max_memory": "memory",

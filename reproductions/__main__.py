@@ -36,6 +36,8 @@ PIECES: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
     "ratings": ((("ratings", *DATA), ("learning", *DATA)), "24_ratings.ipynb"),
     "exposure": ((("random_exposure", *DATA),), ""),
     "cm100k": ((("cm100k", *DATA),), ""),
+    "defaults": ((("default_weights", "--cache", "{cache}/weights", *DATA),), ""),
+    "evaluators": ((("evaluators", *DATA),), ""),
     "leaderboard": ((("leaderboard", "{cache}/leaderboard", *DATA),), ""),
     "field": ((("field_study", "{cache}/field", *DATA),), ""),
     "validation": (

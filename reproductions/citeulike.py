@@ -105,7 +105,7 @@ def table(
             # AOA of the same positives: those of items with a training interaction.
             chosen = ("aoa", *estimators) if number == 0 else estimators
             result = evaluate_ranks(
-                ranks, propensity=PowerLawPropensity(gamma=gamma).fit(train), metrics=METRICS,
+                ranks, propensity=PowerLawPropensity(gamma=gamma, unseen="drop").fit(train), metrics=METRICS,
                 estimators=chosen, ties=ties,
             ).frame  # fmt: skip
             frames.append(result.assign(gamma=np.where(result["estimator"] == "aoa", -1.0, gamma)))

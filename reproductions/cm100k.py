@@ -1,37 +1,30 @@
-"""CM100K, where observation was measured: γ, what weights repair, and how true `correct` is.
+"""CM100K, where observation was measured: γ, the share of the truth without support, and how true `correct` is.
 
     python -m reproductions.cm100k --data PATH [--divisions 6] [--draws 5] [--write]
 
 Each division of the ratings into log, part for counting and truth is another draw. Half of the log is held
-out. Propensities are counted on pairs that are neither in the log nor in the truth. --write puts the tables
-into docs/validation.md and docs/correction.md, and the figure of γ beside them. Four minutes of processor
-time.
+out. --write puts the tables into docs/validation.md and docs/correction.md, and the figure of γ beside them.
+`python -m reproductions.evaluators` compares weights on the same log.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ipseval import PowerLawPropensity, fit_gamma_from_exposure
+from ipseval import fit_gamma_from_exposure
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE
 from ipseval.data import RandomExposure
 from ipseval.estimators.labels import AOA_POOLED
-from ipseval.propensity import GammaFit, Propensity
-from ipseval.validation import validate
-from ipseval.validation._calibration import Calibration
+from ipseval.propensity import GammaFit
 from ipseval.validation._curve import WITH_INTERACTIONS
 from ipseval.validation.datasets import RandomExposureStudy, load_cm100k, load_coat, load_kuairand
 from reproductions import correction_summary
-from reproductions.correction_coat import recommenders
 from reproductions.correction_truth import judge, of_study
-from reproductions.field_study import ONE_THREAD
 from reproductions.random_exposure import PUBLISHED
 from reproductions.tables import ROOT, data_folder, markdown, write_tables
 
@@ -39,12 +32,10 @@ PAGE = ROOT / "docs" / "validation.md"
 CORRECTION_PAGE = ROOT / "docs" / "correction.md"
 FIGURE = ROOT / "docs" / "images" / "measured-gamma.svg"
 METRICS = ("atop", "recall@10", "recall@50", "mean_dcg@10")
-ESTIMATORS = ("snips", "snips-global", "snips-pooled")
 TEST_FRACTION = 0.5
 SIZES = (0, 25, 100)
 # γ and its standard error of an earlier run on data that are not distributed with the project.
 EARLIER = {"Yahoo! R3 (earlier run)": 0.27, "KuaiRec (earlier run)": -0.59}
-GOAL = 65.0  # per cent of the error, for the lower end of the bootstrap interval
 MAX_ERROR_RATIO = 0.9
 MIN_COVERAGE = 0.9
 
@@ -62,59 +53,6 @@ def combine(fits: list[GammaFit]) -> tuple[float, float]:
     gamma = float(np.mean([fit.gamma for fit in fits]))
     standard_error = float(np.mean([fit.standard_error for fit in fits]))
     return gamma, standard_error
-
-
-def count_propensity(calibration: Calibration, study: RandomExposureStudy) -> Propensity:
-    """Return the counted propensities, up to the share of the log that is held out.
-
-    A pair of the truth is never in the log, so P needs no change for pairs that training took out.
-    """
-    assert study.counted_propensity is not None
-    return replace(study.counted_propensity.fit(calibration.train), is_probability=False)
-
-
-def measure_error_removed(study: RandomExposureStudy, number: int) -> pd.DataFrame:
-    """Return the summary of a validation of one division."""
-    gamma = measure_gamma(study).gamma
-    rules: dict[str, object] = {
-        "counted": partial(count_propensity, study=study),
-        f"γ measured ({gamma:.2f})": PowerLawPropensity(gamma=gamma, unseen="smooth"),
-        "γ = 0": PowerLawPropensity(gamma=0, unseen="smooth"),
-        "γ = 1.55 (published)": PowerLawPropensity(gamma=1.55, unseen="smooth"),
-    }
-    result = validate(
-        recommenders(),
-        study,
-        propensities=rules,
-        metrics=METRICS,
-        estimators=ESTIMATORS,
-        test_fraction=TEST_FRACTION,
-        rng=number,
-        compute=ONE_THREAD,
-    )
-    summary = result.summary
-    names = {f"γ measured ({gamma:.2f})": "γ measured"}
-    return summary.assign(propensity=summary["propensity"].replace(names), division=number)
-
-
-def removed_table(rows: pd.DataFrame) -> str:
-    """Return, by propensity and estimator, the mean share of the error removed and the lowest lower end."""
-    lines = []
-    rows = rows[rows["estimator"].isin((*ESTIMATORS, AOA_POOLED))]
-    for (propensity, estimator), part in rows.groupby(["propensity", "estimator"], sort=False):
-        cells = [str(propensity), str(estimator)]
-        for metric in METRICS:
-            cell = part[part["metric"] == metric]
-            mean = 100 * cell["reduction"].mean()
-            low = 100 * cell["reduction_low"].min()
-            tau = cell["tau_b"].mean()
-            cells.append(f"{mean:.0f} (≥ {low:.0f}), τ {tau:.2f}")
-        lines.append(cells)
-    unweighted = rows[rows["estimator"] == "snips-pooled"].groupby("metric")
-    tau_by_metric = unweighted["tau_b_aoa"].mean()
-    baseline = [f"0, τ {tau_by_metric[metric]:.2f}" for metric in METRICS]
-    lines.insert(0, ["none", AOA_POOLED, *baseline])
-    return markdown(("propensity", "estimator", *METRICS), lines)
 
 
 def measure_support(study: RandomExposureStudy) -> float:
@@ -202,17 +140,9 @@ def draw_gamma(measured: dict[str, tuple[float, float]], path: Path) -> None:
         pyplot.close(figure)
 
 
-def check_goals(gamma: float, removed: pd.DataFrame, scores: pd.DataFrame) -> list[str]:
+def check_goals(gamma: float, scores: pd.DataFrame) -> list[str]:
     """Return a line for each goal of the reproduction: what it is, what was reached, whether it holds."""
     lines = [f"measured γ {gamma:.2f}; goal .46 ± .03: {abs(gamma - 0.46) <= 0.03}"]
-    counted = removed[(removed["propensity"] == "counted") & (removed["estimator"] == "snips-pooled")]
-    for metric in METRICS[1:]:
-        part = counted[counted["metric"] == metric]
-        low = 100 * part["reduction_low"].min()
-        mean = 100 * part["reduction"].mean()
-        lines.append(
-            f"{metric}: {mean:.0f}% removed, lowest lower end {low:.0f}%; goal > {GOAL:.0f}%: {low > GOAL}"
-        )
     for size in SIZES[1:]:
         at_size = scores[scores["size"] == size]
         corrected = at_size[at_size["estimator"] == CORRECTED]
@@ -244,9 +174,6 @@ def main() -> None:
         measured[name] = combine([measure_gamma(load(options.data / name.lower()))])
     made = {"cm100k-gamma": gamma_table(measured)}
     print(made["cm100k-gamma"], flush=True)
-    removed = pd.concat([measure_error_removed(study, number) for number, study in enumerate(studies)])
-    made["cm100k-removed"] = removed_table(removed)
-    print(made["cm100k-removed"], flush=True)
     shares = 100 * np.array([measure_support(study) for study in studies])
     print(f"truth without support: {shares.mean():.1f}% ({shares.min():.1f} to {shares.max():.1f})")
     scores = pd.concat(
@@ -255,7 +182,7 @@ def main() -> None:
     counts = f"{options.divisions} divisions, {options.draws} draws; in a cell: {', '.join(METRICS)}."
     truth = {"truth-cm100k": f"{counts}\n\n{correction_table(scores)}"}
     print(truth["truth-cm100k"])
-    print("\n".join(check_goals(measured["CM100K"][0], removed, scores)))
+    print("\n".join(check_goals(measured["CM100K"][0], scores)))
     if options.write:
         support = f"{shares.mean():.1f}% ({shares.min():.1f}% to {shares.max():.1f}%)"
         made["cm100k-support"] = (

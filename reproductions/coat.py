@@ -192,7 +192,7 @@ def as_coded(
             truth = evaluate_ranks({name: reference}, metrics=metrics, estimators=["aoa"], ties="min").frame
             truth = truth.set_index("metric")["estimate"]
             for gamma in (-1.0, *PAPER_GAMMAS):
-                fitted = PowerLawPropensity(gamma=max(gamma, PAPER_GAMMAS[0])).fit(split.train)
+                fitted = PowerLawPropensity(gamma=max(gamma, PAPER_GAMMAS[0]), unseen="drop").fit(split.train)
                 kind = "aoa" if gamma == -1 else "snips"
                 frame = evaluate_ranks(
                     {name: biased}, propensity=fitted, metrics=metrics, estimators=[kind], ties="min"

@@ -95,12 +95,17 @@ def exposure(kind: str, rng: np.random.Generator) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class Logged:
-    """A world with its log: the split, what is met and not liked, and recommenders trained on the log."""
+    """A world with its log: the split, what is met and not liked, and recommenders trained on the log.
+
+    `test_propensity` is the probability to be in the test part of each pair of `world.relevant` that is not in
+    training.
+    """
 
     world: World
     split: Split
     skipped: Interactions
     models: dict[str, Any]
+    test_propensity: np.ndarray
 
 
 def logged(given: dict[str, float], setting: Setting, rng: np.random.Generator) -> Logged:
@@ -124,9 +129,10 @@ def logged(given: dict[str, float], setting: Setting, rng: np.random.Generator) 
     chance = np.minimum(world.relevant_propensity * busy[pairs.user], 0.95)
     skipped = not_positive(world, busy, later, rng.spawn(1)[0])
     in_train = rng.random(len(pairs)) < 0.8 * chance
-    in_test = (rng.random(len(pairs)) < 0.2 * np.minimum(chance * later[pairs.item], 0.95)) & ~in_train
+    test_propensity = 0.2 * np.minimum(chance * later[pairs.item], 0.95)
+    in_test = (rng.random(len(pairs)) < test_propensity) & ~in_train
     split = Split(pairs.select(in_train), pairs.select(in_test))
-    return Logged(world, split, skipped, recommenders(world, split, setting, rng))
+    return Logged(world, split, skipped, recommenders(world, split, setting, rng), test_propensity)
 
 
 def build(kind: str, given: dict[str, float], setting: Setting, rng: np.random.Generator) -> Simulated:

@@ -22,7 +22,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from scipy.stats import kendalltau
+from statsmodels.stats.multitest import multipletests
 
 from ipseval import split_random
 from ipseval.correction import CORRECTED, CorrectionPath, correct, correct_path, correction_path
@@ -40,6 +42,7 @@ from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kua
 from reproductions import correction_family, correction_summary, feedback_worlds
 from reproductions.correction_coat import recommenders
 from reproductions.correction_family import METRICS
+from reproductions.kuairand_worlds import fit_kuairand
 from reproductions.tables import ROOT, markdown, write_tables
 
 PAGE = ROOT / "docs" / "correction.md"
@@ -48,6 +51,7 @@ SIZES = {
     "first": (0, 25, 100, 400),
     "second": (0, 25, 100, 400),
     "evidence": (25, 100, 400),
+    "likes": (0, 25, 100, 400),
     "coat": (0, 25, 50, 100, 200),
     "kuairand": (0, 25, 100, 500, 2000),
 }
@@ -55,6 +59,7 @@ LOG_METRICS = {"coat": METRICS, "kuairand": ("atop", "recall@10", "mean_dcg@10")
 N_SHOWN = 20
 DIGITS = 12  # what differs by less is tied: no order hangs on rounding
 CALLED = 0.975
+LOWEST_COVERAGE = 0.9
 BINS = np.linspace(0.5, 1, 6)
 KEYS = ["source", "number", "kind", "size", "draw", "metric", "estimator"]
 
@@ -88,8 +93,8 @@ class Case:
         return shown, judge.value, np.sqrt(np.diag(spread))
 
 
-def prepared(source: str, number: int, data: Path | None) -> Case:
-    """Return a simulated world, or a split of a log."""
+def prepared(source: str, number: int, data: Path | None, cache: Path) -> Case:
+    """Return a simulated world, or a split of a log; the folder keeps the model of likes."""
     if source == "first":
         return of_world(correction_family.world_of(number, SEED, correction_family.HELD_OUT))
     if source == "second":
@@ -97,6 +102,10 @@ def prepared(source: str, number: int, data: Path | None) -> Case:
         return of_world(world.simulated(np.random.default_rng(number)))
     if data is None:
         raise SystemExit(f"--data is needed for {source}")
+    if source == "likes":
+        model = fit_kuairand(data / "kuairand", cache)
+        world = model.build_world(np.random.default_rng([SEED, number]))
+        return of_world(world.simulated(np.random.default_rng(number)))
     study = load_coat(data / "coat") if source == "coat" else load_kuairand(data / "kuairand")
     return of_study(study, number, LOG_METRICS[source])
 
@@ -217,7 +226,7 @@ def kept_case(file: Path, source: str, number: int, data: Path | None) -> Case:
     """Return a case from its file, which is written where it is not there."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps(vars(prepared(source, number, data))))
+        file.write_bytes(pickle.dumps(vars(prepared(source, number, data, file.parent))))
     return Case(**pickle.loads(file.read_bytes()))
 
 
@@ -291,6 +300,46 @@ def reliability(rows: pd.DataFrame) -> str:
     return markdown(("probability", "pairs", "right, %"), lines)
 
 
+def coverage(rows: pd.DataFrame) -> str:
+    """Return the coverage of the correction by number of users, and which cells cover significantly too little.
+
+    The test of a cell is one-sided, against LOWEST_COVERAGE, by the variance between worlds or splits, with
+    Holm's correction over all cells of the table.
+    """
+    rows = rows[rows["estimator"].isin((CORRECTED, WITH_INTERACTIONS))]
+    keys = ["source", "size", "estimator"]
+    cells = []
+    p_values = []
+    for (*key, metric), part in rows.groupby([*keys, "metric"], sort=False):
+        by_number = part.groupby("number")["covered"].mean()
+        error = by_number.sem()
+        distance = by_number.mean() - LOWEST_COVERAGE
+        p_values.append(
+            float(stats.t.cdf(distance / error, len(by_number) - 1)) if error > 0 else float(distance >= 0)
+        )
+        cells.append((tuple(key), metric, f"{100 * by_number.mean():.0f} ± {100 * error:.0f}"))
+    is_low = multipletests(p_values, method="holm")[0]
+    lines = []
+    for key, part in rows.groupby(keys, sort=False):
+        by_number = part.groupby("number")["covered"].mean()
+        texts = []
+        for (cell_key, metric, text), low in zip(cells, is_low, strict=True):
+            if cell_key == key:
+                texts.append(f"{metric} {text}{' (too low)' if low else ''}")
+        mean = f"{100 * by_number.mean():.1f} ± {100 * by_number.sem():.1f}"
+        source, size, estimator = key
+        lines.append((str(source), f"{size:,}", str(estimator), f"{len(by_number)}", mean, ", ".join(texts)))
+    header = (
+        "source",
+        "exposed users",
+        "estimator",
+        "worlds or splits",
+        "mean coverage, % ± SE",
+        "by metric",
+    )
+    return markdown(header, lines)
+
+
 def tables(rows: pd.DataFrame) -> Mapping[str, str]:
     """Return the tables of all sources that there are scores of."""
     made = {}
@@ -325,7 +374,9 @@ def main(arguments: list[str] | None = None) -> None:
         for source in options.sources
         for number in range(options.splits if source in LOG_METRICS else options.worlds)
     ]
-    made = tables(pd.concat(rows, ignore_index=True))
+    scores = pd.concat(rows, ignore_index=True)
+    made = tables(scores)
+    made["truth-coverage"] = coverage(scores)
     if options.write:
         text = PAGE.read_text("utf-8")
         linked = {name: table for name, table in made.items() if f"(tables/correction/{name}.csv)" in text}

@@ -76,13 +76,18 @@ class Tastes:
 
 @dataclass(frozen=True, eq=False)
 class FeedbackWorld:
-    """A log with its recommenders, and the rating of every pair."""
+    """A log with its recommenders, and the rating of every pair.
+
+    `test_propensity` is the probability of every pair that is not in training to be in the test part if it is
+    positive; None where exposure depends on the log itself or on time.
+    """
 
     kind: str
     split: Split
     models: dict[str, Any]
     interactions: Interactions
     liked: np.ndarray  # (n_users, n_items) bool
+    test_propensity: np.ndarray | None = None
 
     def left(self) -> Interactions:
         """Return every positive pair outside training: what the truth is the mean over."""
@@ -131,16 +136,21 @@ def build(kind: str, sizes: Sizes, rng: np.random.Generator) -> FeedbackWorld:
     """Return a world of a kind, with recommenders trained on its log."""
     n_users, n_items = int(rng.choice(sizes.n_users)), int(rng.choice(sizes.n_items))
     tastes = Tastes.of(n_users, n_items, float(rng.choice(sizes.positive_share)), rng)
+    test_propensity = None
     if kind in ("loop", "explore"):
         met, early = rounds(tastes, 0.015 if kind == "loop" else float(rng.choice([0.05, 0.1])), rng)
     elif kind == "arrival":
         met, early = arrivals(tastes, rng)
     else:
-        met = rng.random(tastes.rating.shape) < chances(kind, tastes, rng)
+        uniform = rng.random(tastes.rating.shape)
+        chance = chances(kind, tastes, rng)
+        met = uniform < chance
         early = rng.random(met.shape) < 0.8
+        test_propensity = 0.2 * chance / (1 - 0.8 * chance)
     positive = tastes.rating >= POSITIVE
     split = Split(log_of(met & early & positive), log_of(met & ~early & positive))
-    return FeedbackWorld(kind, split, recommenders(tastes, split, sizes, rng), log_of(met), positive)
+    models = recommenders(tastes, split, sizes, rng)
+    return FeedbackWorld(kind, split, models, log_of(met), positive, test_propensity)
 
 
 def log_of(pairs: np.ndarray) -> Interactions:

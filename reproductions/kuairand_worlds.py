@@ -19,6 +19,7 @@ from scipy.special import expit, logit
 from ipseval import Interactions, Split
 from ipseval.validation.datasets import load_kuairand
 from reproductions.correction_coat import recommenders
+from reproductions.feedback_worlds import FeedbackWorld, log_of
 
 N_LIKE_FACTORS = 8
 N_LOG_FACTORS = 16
@@ -57,6 +58,11 @@ class KuaiRandModel:
 
     def build(self, rng: np.random.Generator) -> tuple[Split, dict[str, Any], Interactions]:
         """Return a split of a log, trained recommenders, and the relevant pairs outside training."""
+        world = self.build_world(rng)
+        return world.split, world.models, world.left()
+
+    def build_world(self, rng: np.random.Generator) -> FeedbackWorld:
+        """Return the log of a world with trained recommenders, every pair that was met, and every like."""
         users = rng.choice(self.activity.size, N_USERS, replace=False)
         items = rng.choice(self.popularity.size, N_ITEMS, replace=False)
         liking = expit(self.like_user[users] @ self.like_item[items].T)
@@ -73,21 +79,11 @@ class KuaiRandModel:
         is_met = rng.random(form.shape) < np.minimum(level * form, MAX_CHANCE)
 
         is_training = rng.random(form.shape) < 0.8
-        split = Split(
-            _list_pairs(is_met & is_liked & is_training), _list_pairs(is_met & is_liked & ~is_training)
-        )
-        relevant = is_liked.copy()
-        relevant[split.train.user, split.train.item] = False
+        split = Split(log_of(is_met & is_liked & is_training), log_of(is_met & is_liked & ~is_training))
         models = {}
         for name, train in recommenders().items():
             models[name] = train(split.train)
-        return split, models, _list_pairs(relevant)
-
-
-def _list_pairs(matrix: np.ndarray) -> Interactions:
-    """Return the pairs that are true in a users × items matrix."""
-    user, item = np.nonzero(matrix)
-    return Interactions(user, item, np.arange(matrix.shape[0]), np.arange(matrix.shape[1]))
+        return FeedbackWorld("kuairand", split, models, log_of(is_met), is_liked)
 
 
 def fit_kuairand(data: Path, cache: Path) -> KuaiRandModel:

@@ -27,7 +27,7 @@ from ipseval.validation import Validation, default_propensities, validate
 from ipseval.validation._accumulator import RANDOM_SAMPLE
 from ipseval.validation.datasets import CARDS, BanditStudy, load_coat, load_open_bandit
 from ipseval.validation.simulation import World
-from ipseval.validation.validation_study import ESTIMATORS, METRICS
+from ipseval.validation.validation_study import METRICS
 from reproductions.bandit import validate_bandit
 from reproductions.recommenders import TRAINERS
 from reproductions.tables import deliver, markdown
@@ -70,16 +70,6 @@ def reductions(result: Validation, estimator: str) -> str:
     return markdown(["reduction of MAE against AOA, %", *METRICS], rows)
 
 
-def errors(result: Validation) -> str:
-    rows = []
-    summary = result.summary
-    for estimator, name in (("snips", "aoa"), ("snips-pooled", "aoa-pooled")):
-        part = summary[(summary["estimator"] == estimator) & (summary["propensity"] == "gamma = 1")]
-        mae = part.set_index("metric")["mae_aoa"]
-        rows.append([name, *(f"{mae[m]:.4f}" for m in METRICS)])
-    return markdown(["MAE of AOA", *METRICS], rows)
-
-
 def orders(result: Validation, estimator: str) -> str:
     part = rows_of(result, estimator)
     rows = []
@@ -96,25 +86,6 @@ def orders(result: Validation, estimator: str) -> str:
     return markdown(["change of tau_b against AOA", *METRICS], rows)
 
 
-def levels(result: Validation) -> str:
-    frame = result.frame[result.frame["estimator"] == "snips-global"]
-    groups = dict(list(frame.groupby(["model", "metric", "propensity"])))
-    rows = []
-    for model in dict.fromkeys(frame["model"]):
-        cells = []
-        for metric in ("atop", "recall@5", "mean_dcg"):
-            for propensity in ("gamma = -1", "gamma = 1", "density ratio"):
-                part = groups[model, metric, propensity]
-                if propensity == "gamma = -1":
-                    cells.append(f"{part['reference'].mean():.3f} ± {part['reference_se'].mean():.3f}")
-                cells.append(f"{part['bias'].mean():+.3f}")
-        rows.append([model, *cells])
-    header = ["model"]
-    for metric in ("atop", "recall@5", "mean_dcg"):
-        header += [metric, "aoa", "1/(n\\*+1)", "density ratio"]
-    return markdown(header, rows)
-
-
 def coat(folder: Path) -> Iterator[tuple[str, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
@@ -124,15 +95,12 @@ def coat(folder: Path) -> Iterator[tuple[str, str]]:
             study,
             propensities=default_propensities(study),
             metrics=METRICS,
-            estimators=ESTIMATORS,
+            estimators=["snips-global"],
             n_splits=10,
             rng=0,
         )
-    yield "coat-errors", errors(result)
-    for estimator in ESTIMATORS:
-        yield f"coat-{estimator}", reductions(result, estimator)
+    yield "coat-snips-global", reductions(result, "snips-global")
     yield "coat-order-snips-global", orders(result, "snips-global")
-    yield "coat-levels", levels(result)
     yield "coat-fractions", fractions(folder)
 
 

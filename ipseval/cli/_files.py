@@ -111,7 +111,20 @@ def load_table(
         if role != "threshold":
             roles_by_column[name] = role
     with spec.open_path() as path:
-        return read_table(path, roles_by_column)
+        table = read_table(path, roles_by_column)
+    return _rename_usual_ids(table)
+
+
+def _rename_usual_ids(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with columns of ids renamed to user and item if they have usual names, such as user_id."""
+    from ipseval.data.reading.column_names import match_columns
+
+    columns = [str(name) for name in table.columns]
+    roles = [role for role in ("user", "item") if role not in columns]
+    if not roles or len(set(columns)) < len(columns):
+        return table
+    match = match_columns(columns, {}, roles, essential=())
+    return table.rename(columns={name: role for role, name in match.columns.items()})
 
 
 def load_column(entry: str, role: str, options: argparse.Namespace) -> AnyArray:

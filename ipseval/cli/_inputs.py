@@ -82,7 +82,7 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
         "ignore": split_labels(options.ignore) or (),
         "threshold": options.threshold,
         "duplicates": options.duplicates,
-        "missing": options.incomplete,
+        "missing": options.missing,
         "unknown": "drop" if options.unknown == "drop" else "raise",
         "gaps": options.gaps,
         "unshown_clicks": options.unshown_clicks,
@@ -205,7 +205,7 @@ def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray:
         "seen": "raise" if options.seen == "include" else options.seen,
         "unknown": options.unknown,
         "duplicates": "drop" if options.duplicates == "drop" else "raise",
-        "missing": options.incomplete,
+        "missing": options.missing,
     }
     with spec.open_path() as path:
         try:
@@ -243,7 +243,7 @@ def build_propensity(
     return PowerLawPropensity(
         gamma=options.gamma,
         scale=options.scale,
-        unseen=options.unseen or "drop",
+        unseen=options.unseen or "smooth",
         recommendations=recommendations,
         source=options.source,
         exposure=load_random_exposure(options, log) if reads_exposure else None,

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ipseval._version import __version__
@@ -118,13 +119,64 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ERROR
 
 
+def join_values(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with `--metrics A B` as `--metrics A,B`, and `--models A B` as `--models A --models B`.
+
+    A word that is the path of a file is not a label.
+    """
+    joined: list[str] = []
+    option = ""
+    n_values = 0
+    for argument in arguments:
+        if argument.startswith("-"):
+            option = argument
+            n_values = 0
+            joined.append(argument)
+            continue
+        is_further_value = n_values > 0 and not Path(argument).exists()
+        if is_further_value and option in LABEL_OPTIONS and _LABEL.fullmatch(argument):
+            joined[-1] = f"{joined[-1]},{argument}"
+        elif is_further_value and option in MODEL_OPTIONS:
+            joined += [option, argument]
+        else:
+            joined.append(argument)
+        n_values += 1
+    return joined
+
+
+def take_lists(options: argparse.Namespace, unknown: Sequence[str]) -> list[str]:
+    """Take files beside --train and --test as recommendation lists, named by their stems; return the others.
+
+    Without --train and --test, a file is the LOG.
+    """
+    has_parts = (
+        getattr(options, "train", None) and getattr(options, "test", None) and hasattr(options, "model")
+    )
+    if not has_parts or options.log is None:
+        return list(unknown)
+    files = [options.log]
+    other_arguments = []
+    for argument in unknown:
+        if Path(argument).is_file():
+            files.append(argument)
+        else:
+            other_arguments.append(argument)
+
+    options.log = None
+    options.model = list(options.model or [])
+    for file in files:
+        options.model.append(f"{Path(file).stem}={file}")
+    return other_arguments
+
+
 def _run(arguments: list[str], options: argparse.Namespace) -> int:
     """Parse the arguments into `options`, run the command and return its exit code."""
     parser = build_parser()
     if not arguments:
         write_error(parser.format_help().rstrip("\n"))
         return ERROR
-    _, unknown = parser.parse_known_args(arguments, options)
+    _, unknown = parser.parse_known_args(join_values(arguments), options)
+    unknown = take_lists(options, unknown)
     if unknown:
         options.parser.refuse_unknown(unknown)
     with warnings.catch_warnings():
@@ -139,7 +191,20 @@ def _run(arguments: list[str], options: argparse.Namespace) -> int:
 
 
 # Options of other programs, and the option that does the same here.
+LISTS_OPTION = "--model NAME=FILE, a file of recommendation lists or an array of scores, once for each"
 OTHER_PROGRAMS = {
+    "recs": LISTS_OPTION,
+    "recommendations": LISTS_OPTION,
+    "run": LISTS_OPTION,
+    "runs": LISTS_OPTION,
+    "lists": LISTS_OPTION,
+    "predictions": LISTS_OPTION,
+    "scores": LISTS_OPTION,
+    "user_factors": "--model NAME=scores.npy, an array users × items, as U @ V.T",
+    "item_factors": "--model NAME=scores.npy, an array users × items, as U @ V.T",
+    "qrels": "--test FILE",
+    "m": "--metrics LABEL,LABEL",
+    "impressions": "the file itself as LOG, with --propensity impressions",
     "html": "--out page.html",
     "json": "--format json",
     "random_state": "--seed",
@@ -147,6 +212,21 @@ OTHER_PROGRAMS = {
 }
 
 # Options in the help of a command that has more options than fit a screen.
+# Commands of other programs and functions of Python, and the command that does the same here.
+OTHER_COMMANDS = {
+    "gate": "compare",
+    "test": "compare",
+    "fit_gamma": "fit",
+    "eval": "evaluate",
+    "run": "evaluate",
+    "score": "evaluate",
+    "benchmark": "evaluate",
+}
+# Options whose values are lists of labels or names, which may also be separated by blanks.
+LABEL_OPTIONS = ("--metrics", "--metric", "--estimators")
+MODEL_OPTIONS = ("--model", "--models")
+_LABEL = re.compile(r"[A-Za-z]\w*(?:\([^()]*\))?(?:@\d+)?")
+
 COMMON = {
     "--model",
     "--gamma",
@@ -224,11 +304,23 @@ class Parser(argparse.ArgumentParser):
         for argument in arguments:
             match = re.match(r"--?([a-zA-Z][\w-]*)", argument)
             if match is not None:
-                advice += self._suggest_option(match[1])
+                suggestion = self._suggest_option(match[1])
+                if suggestion not in advice:
+                    advice += suggestion
+            elif not advice and Path(argument).is_file():
+                advice = f" Pass recommendation lists by --model NAME={argument}."
+        if self.prog.endswith("compare") and "--train" in arguments:
+            advice = (
+                " compare reads stored results; `ipseval evaluate --train FILE --test FILE --model a=FILE "
+                "--model b=FILE` compares recommendation lists."
+            )
         self.error(f"unrecognized arguments: {' '.join(arguments)}", advice)
 
     def error(self, message: str, advice: str = "") -> NoReturn:
         """End the program with an error."""
+        command = re.match(r"argument COMMAND: invalid choice: '(.*?)'", message)
+        if command is not None:
+            advice = _suggest_command(command[1])
         text = f"{self.prog}: error: {message}.{advice} `{self.prog} --help` lists the options.\n"
         self.exit(ERROR, text)
 
@@ -243,6 +335,19 @@ class Parser(argparse.ArgumentParser):
         if similar and len(name) > 2:
             return f" Did you mean {similar[0]}?"
         return ""
+
+
+def _suggest_command(name: str) -> str:
+    """Return the command to use in place of an unknown one, as a sentence, or ""."""
+    replacement = OTHER_COMMANDS.get(name.replace("-", "_"), "")
+    if not replacement and Path(name).suffix:
+        return f" Name the command first, as in `ipseval evaluate {name}`; recommendation lists are --model NAME=FILE."
+    if not replacement:
+        similar = difflib.get_close_matches(name, COMMANDS, n=1)
+        replacement = similar[0] if similar else ""
+    if not replacement:
+        return ""
+    return f" Use `ipseval {replacement}`."
 
 
 def _convert_to_option(text: str) -> str:

@@ -128,7 +128,7 @@ def _add_row_policies(parser: argparse.ArgumentParser) -> None:
         "Nothing is excluded by default. Excluded rows are counted in the result.",
     )
     add_choice(group, "--duplicates", ("raise", "drop", "keep"), "repeated pairs; default: raise")
-    add_choice(group, "--incomplete", ("raise", "drop"), "rows with missing entries; default: raise")
+    add_choice(group, "--missing", ("raise", "drop"), "rows with missing entries; default: raise")
     words = "ids outside the universe; in lists, 'candidate' keeps their ranks; default: raise"
     add_choice(group, "--unknown", ("raise", "drop", "candidate"), words)
     words = "training items in lists; 'include' makes them candidates; default: raise"
@@ -229,7 +229,7 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="largest probability of the power law, required by ips; 'max' for 1, or 'calibrated'",
     )
-    add("--unseen", choices=("drop", "smooth", "raise"), help="items without interactions; default: drop")
+    add("--unseen", choices=("smooth", "drop", "raise"), help="items without interactions; default: smooth")
     add(
         "--recommendations",
         metavar="FILE",

@@ -432,10 +432,7 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
     values = ranked["estimate"].tolist()
     lows = ranked["ci_low"].tolist()
     highs = ranked["ci_high"].tolist()
-    for row, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
-        if label == CORRECTED:
-            low = float(order.ci_low[row])
-            high = float(order.ci_high[row])
+    for value, low, high in zip(values, lows, highs, strict=True):
         interval = f"[{format_fixed(low, places)}, {format_fixed(high, places)}]"
         if math.isnan(value):
             cells.append(Cell(interval, at=(low, value, high)))

@@ -42,6 +42,8 @@ CLAIMS = {
     CORRECTED: "posterior mean given the prior of the correction strength; converges to random-sample",
 }
 DESIGN_NOTE = "pairs are weighted by the inverse of their inclusion probability"
+# Range of the metrics that a correction estimates, to which intervals are limited.
+METRIC_RANGE = (0.0, 1.0)
 # The path is flat if the correction at a strength of 0.45 is below this share of AOA above chance.
 FLAT_PATH = 0.25
 COMPARE_COLUMNS = (
@@ -147,7 +149,8 @@ class Correction(Result):
 
         Estimators are `aoa-pooled` and `corrected`, with random exposure also `random-sample` and `ppi`. All
         estimate the mean over relevant interactions. From the positives of the log alone, the estimate and
-        the standard error of `corrected` are NaN, and its interval is what the log can say.
+        the standard error of `corrected` are NaN, and its interval is what the log can say. All intervals are
+        limited to [0, 1], the range of these metrics, as in the report.
         """
         return self._frame.copy()
 
@@ -244,6 +247,8 @@ class Correction(Result):
             low, high = self._interval(np.eye(value.size))
         else:
             low, high = compute_normal_interval(value, error, confidence_level=self.confidence_level)
+        low = np.clip(low, *METRIC_RANGE)
+        high = np.clip(high, *METRIC_RANGE)
         if estimator == CORRECTED and not self.has_point_estimate:
             value = np.full(value.size, np.nan)
             error = value
@@ -259,7 +264,9 @@ class Correction(Result):
     def _metric_orders(self) -> tuple[MetricOrder, ...]:
         """The ranking of the recommenders by each metric, with the probabilities of the posterior."""
         n_models = len(self.models)
-        low, high = self._interval(np.eye(self.path.metric_of.size))
+        rows = self._frame[self._frame["estimator"] == CORRECTED]
+        low = rows["ci_low"].to_numpy()
+        high = rows["ci_high"].to_numpy()
         corrected = self.posterior.total_mean
         if not self.has_point_estimate:
             corrected = np.full(corrected.size, np.nan)
@@ -274,8 +281,8 @@ class Correction(Result):
                     models=tuple(self.models[position] for position in ranked),
                     aoa_pooled=self.path.value[0, cells][ranked],
                     corrected=corrected[cells][ranked],
-                    ci_low=np.clip(low[cells], 0, 1)[ranked],
-                    ci_high=np.clip(high[cells], 0, 1)[ranked],
+                    ci_low=low[cells][ranked],
+                    ci_high=high[cells][ranked],
                     expected_regret=self.posterior.expected_regret(cells)[ranked],
                     p_better=p_better[np.ix_(ranked, ranked)],
                     is_informed=self.sample is not None or INTERACTIONS in self.path.bases,

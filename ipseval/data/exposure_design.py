@@ -261,9 +261,11 @@ def _select_answered_users(
         raise InputError(
             f"answers must be complete; {int(is_missing.sum())} of {is_missing.size} allocated pairs of "
             f"{format_count(incomplete_users.size, 'user')} have no answer (e.g. user "
-            f"{pairs.user_ids[pairs.user[first]]}, item {pairs.item_ids[pairs.item[first]]}). Add a row with "
-            "positive = 0 for each pair that was shown and not liked, or pass missing='drop' to leave out these "
-            "users."
+            f"{pairs.user_ids[pairs.user[first]]}, item {pairs.item_ids[pairs.item[first]]}).",
+            advice="Add a row with positive = 0 for each pair that was shown and not liked, or pass "
+            "{missing=drop} to leave out these users",
+            shell_advice="Add a row with positive = 0 for each pair that was shown and not liked, or pass "
+            "{unanswered=drop} to leave out these users",
         )
     is_kept = ~np.isin(pairs.user, incomplete_users)
     return AnsweredPairs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -308,6 +308,19 @@ class Interactions(Log):
     def activity(self) -> IntArray:
         """Number of interactions of each user, (n_users,); repeats count, and 0 means none."""
         return as_readonly(np.bincount(self.user, minlength=self.n_users))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the users × items matrix of the log, (n_users, n_items)."""
+        return (self.n_users, self.n_items)
+
+    if not TYPE_CHECKING:  # for type checkers a subscript stays an error
+
+        def __getitem__(self, key: object) -> NoReturn:
+            """Raise `TypeError`, because columns are attributes."""
+            raise TypeError(
+                "'Interactions' object has no items. Use .to_frame(), a data frame with the columns user and item."
+            )
 
     def to_csr(self, *, values: bool = False) -> csr_matrix:
         """Return the interactions as a sparse users × items matrix.

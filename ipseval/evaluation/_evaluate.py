@@ -14,11 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from ipseval.data.splits import Split
+from ipseval.data.reading import Threshold
 from ipseval.data.splits.split import SplitSummary, resolve_split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator
 from ipseval.estimators.sample import NRelevantLike
+from ipseval.evaluation._single_models import name_models
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction, build_evaluation
 from ipseval.evaluation.request import (
@@ -39,17 +40,18 @@ from ipseval.ranking.ranked_positives import check_ranks_of_split, check_same_po
 from ipseval.utils.checks import check_models, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval.utils.public import public_function
-from ipseval.utils.types import IntervalMethod, LowEss, Missing, RngLike, TieChoice
+from ipseval.utils.types import AnyArray, IntervalMethod, LowEss, Missing, RngLike, TieChoice
 
 
 @public_function
 def evaluate(
-    models: Mapping[str, Any],
-    split: Split | None = None,
+    models: Any,
+    split: Any | None = None,
+    test: Any | None = None,
     *,
     train: Any | None = None,
-    test: Any | None = None,
-    propensity: Propensity | PropensityModel | Mapping[Any, float] | str | None = None,
+    threshold: Threshold | None = None,
+    propensity: Propensity | PropensityModel | Mapping[Any, float] | AnyArray | str | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     candidates: Any = "all",
@@ -66,18 +68,22 @@ def evaluate(
 
     Parameters
     ----------
-    models : mapping
+    models : mapping, or one recommender
         Name -> scorer: see `rank_positives`, or a trained model of a library in `ipseval.adapters`;
-        RankedPositives are used as they are.
+        RankedPositives are used as they are. A recommender without a name is called "model".
     split : Split, optional
         `split.test` has the positives; `split.train` is excluded from the candidates, unless the split was
         made with `seen="include"`.
-    train, test : data frames, logs, mappings or sparse matrices, optional
-        Training and held-out interactions, as in `Split.from_frames`; pass these or `split`.
-    propensity : Propensity, an unfitted propensity model, its label, {item: P}, Series, or None, default None
+    train, test : data frames, logs, mappings, matrices or paths, optional
+        Training and held-out interactions, as in `Split.from_frames`; pass these or `split`. They can be
+        passed by position: `evaluate(models, train, test)`.
+    threshold : float, "all" or None, default None
+        Smallest value of a positive in `train` and `test`, as in `read`.
+    propensity : Propensity, unfitted propensity model, its label, {item: P}, Series, array, or None, default None
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. If None, only
         unweighted estimators are computed. Positives without a propensity are excluded from all estimators,
-        also from aoa; a note states their number.
+        also from aoa; a note states their number. An array holds P of each item, or of each user and item,
+        in the order of the ids of the split.
     metrics : labels or objects, default ("recall@10", "mean_dcg@10")
         Labels as in `ipseval.metric`, or metrics.
     estimators : labels or objects, optional
@@ -141,8 +147,9 @@ def evaluate(
     1  better  recall@10       aoa      0.61
     """
     # Every check runs before the ranking, which may take hours.
+    split = resolve_split(split, train, test, threshold)
+    models = name_models(models, split)
     check_models(models, "models", "scorer")
-    split = resolve_split(split, train, test)
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_ranks_of_split(model, split, name)

@@ -537,7 +537,8 @@ class Evaluation(Result):
         """Diagnostics of the weights, one row per estimator; see `WeightDiagnostics`.
 
         estimator, ess and ess_items (of positives, and of item totals), max_weight_share, n_positives,
-        n_items, median_positives, rare_share (weight on items with n* <= 2), pareto_k, clipped_share,
+        n_items, median_positives, rare_share (weight on items with n* <= 2), n_smoothed and smoothed_share
+        (positives whose propensity comes from smoothing, and their weight), pareto_k, clipped_share,
         weighted, weighting, ess_own and share_own (of the weights that the estimator makes of 1/P), ess_equal
         and share_equal (if all P were equal), flag (from the last four), cautions, remark (all as text).
         """

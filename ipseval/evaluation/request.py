@@ -183,6 +183,10 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
         propensity = parse_propensity(propensity)
     if isinstance(propensity, (Mapping, pd.Series)):
         propensity = KnownPropensity(item=propensity)
+    if isinstance(propensity, np.ndarray):
+        propensity = (
+            KnownPropensity(pair=propensity) if propensity.ndim == 2 else KnownPropensity(item=propensity)
+        )
     if propensity is None or isinstance(propensity, Propensity):
         return propensity
     if not hasattr(propensity, "fit") or isinstance(propensity, type):

@@ -14,18 +14,19 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 from scipy.special import ndtr
 
 from ipseval.data.interactions import Interactions
 from ipseval.data.sparse import is_sparse_matrix
 from ipseval.data.splits import Split
 from ipseval.ranking import RankedPositives
-from ipseval.utils.types import AnyArray, FloatArray, IntArray
+from ipseval.utils.ids import unique_keys
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray
 
 Code = Literal["below-chance", "at-chance", "training-at-chance", "rows-exchangeable", "test-like-training"]
 
 DEPTH = 0.1  # recall is compared with chance in this share of the candidates, or at the largest cutoff
+MOST_POSITIVES = 30_000  # further positives add little to the power of the check
 LEVEL = 1e-4  # significance level of "below chance"
 # At chance: within two standard errors, where a recall higher by half would be detected in 98% of cases.
 WITHIN = 2.0
@@ -171,24 +172,28 @@ class RecallByChance:
 
 
 def _compare_recall(positives: RankedPositives, split: Split) -> RecallByChance | None:
-    """Return recall in comparison with chance, over positives of items that occur in training."""
-    is_checked = np.ones(len(positives), dtype=bool)
+    """Return recall in comparison with chance, over positives of items that occur in training.
+
+    Of many positives, which are sorted by user, every second one, or every third one and so on is checked.
+    """
+    sampled = slice(None, None, 1 + len(positives) // MOST_POSITIVES)
+    user = positives.user[sampled]
+    item = positives.item[sampled]
+    is_checked = np.ones(item.size, dtype=bool)
     if len(split.train):
-        is_checked = split.train.popularity[positives.item] > 0
+        is_checked = split.train.popularity[item] > 0
     if positives.list_length is not None:  # users without a list have no ranks
-        is_checked &= positives.list_length[positives.user] > 0
+        is_checked &= positives.list_length[user] > 0
     if not is_checked.any():
         return None
-    n_candidates = positives.n_candidates[is_checked].astype(np.float64)
+    n_candidates = positives.n_candidates[sampled][is_checked].astype(np.float64)
     cutoff = np.ceil(DEPTH * n_candidates)
     if positives.max_rank is not None:
         cutoff = np.minimum(cutoff, positives.max_rank)
-    n_above = positives.n_above[is_checked]
-    hits = np.clip((cutoff - n_above) / (positives.n_tied[is_checked] + 1.0), 0.0, 1.0)
+    n_above = positives.n_above[sampled][is_checked]
+    hits = np.clip((cutoff - n_above) / (positives.n_tied[sampled][is_checked] + 1.0), 0.0, 1.0)
     chance = np.minimum(cutoff / n_candidates, 1.0)
-    error = _compute_clustered_error(
-        hits - chance, positives.user[is_checked], positives.item[is_checked], chance
-    )
+    error = _compute_clustered_error(hits - chance, user[is_checked], item[is_checked], chance)
     if error == 0:
         return None
     return RecallByChance(recall=float(hits.mean()), expected=float(chance.mean()), error=error)
@@ -327,12 +332,13 @@ def _list_items(log: Interactions, users: IntArray) -> list[IntArray]:
     """Return the distinct items of each user."""
     is_sampled = np.zeros(log.n_users, dtype=bool)
     is_sampled[users] = True
-    rows = np.flatnonzero(is_sampled[log.user])
-    rows = rows[np.argsort(log.user[rows], kind="stable")]
-    starts = np.searchsorted(log.user[rows], np.append(users, log.n_users))
+    rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
+    keys = unique_keys(log.user[rows] * np.int64(log.n_items) + log.item[rows])
+    starts = np.searchsorted(keys, np.append(users, log.n_users) * np.int64(log.n_items))
+    all_items = keys % log.n_items
     items = []
     for start, stop in pairwise(starts):
-        items.append(np.unique(log.item[rows[start:stop]]))
+        items.append(all_items[start:stop])
     return items
 
 
@@ -341,6 +347,47 @@ def _sample_items(items: IntArray, rng: np.random.Generator) -> IntArray:
     if items.size <= MOST_ITEMS:
         return items
     return np.sort(rng.choice(items, MOST_ITEMS, replace=False))
+
+
+@dataclass(frozen=True, eq=False)
+class ItemPositions:
+    """Positions of the items of users among the items that are read, padded to one length.
+
+    Attributes
+    ----------
+    position : (m, k) array
+        Positions; 0 in padding.
+    is_item : (m, k) bool array
+        False in padding.
+    length : (m,) array
+        Number of items of each user, at least 1.
+    """
+
+    position: IntArray
+    is_item: BoolArray
+    length: IntArray
+
+    @classmethod
+    def from_lists(cls, lists: list[IntArray], items: IntArray) -> ItemPositions:
+        """Return the positions of lists of items."""
+        length = np.array([entry.size for entry in lists])
+        is_item = np.arange(length.max()) < length[:, None]
+        position = np.zeros(is_item.shape, dtype=np.int64)
+        position[is_item] = np.searchsorted(items, np.concatenate(lists))
+        return cls(position, is_item, length)
+
+    def select(self, rows: IntArray) -> ItemPositions:
+        """Return the positions of some users."""
+        return ItemPositions(self.position[rows], self.is_item[rows], self.length[rows])
+
+    def average(self, values: FloatArray) -> FloatArray:
+        """Return the mean value of the items of each user, by rows of `values`: (n_rows, n_items) to (n_rows, m)."""
+        sums = np.where(self.is_item, values[:, self.position], 0.0).sum(axis=-1)
+        return np.asarray(sums / self.length)
+
+    def select_own(self, values: FloatArray) -> FloatArray:
+        """Return the values of the items of each user in the row of the user, (m, k)."""
+        return np.take_along_axis(values, self.position, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,49 +439,48 @@ def sample_scores(model: object, reader: RowReader) -> SampledScores | None:
     scores = read_scores(model, reader)
     if scores is None:
         return None
-    rows = [index for index, row in enumerate(scores) if not _is_masked(row, index, reader)]
-    if len(rows) < 2:
+    all_training = ItemPositions.from_lists(reader.training, reader.items)
+    rows = np.flatnonzero(~_find_masked_rows(scores, all_training))
+    if rows.size < 2:
         return None
     percentiles = _rank_in_background(scores, reader.background)
-    training = _average_over_items(reader.training, reader.items)[rows]
-    test = _average_over_items(reader.test, reader.items)[rows]
-    percentile, advantage, share_higher, spread = _compare_rows(percentiles, training, rows)
-    _, test_advantage, test_share_higher, _ = _compare_rows(percentiles, test, rows)
+    training = all_training.select(rows)
+    test = ItemPositions.from_lists(reader.test, reader.items).select(rows)
+    training_means = training.average(percentiles)
+    percentile, advantage, share_higher = _compare_rows(training_means, rows)
+    _, test_advantage, test_share_higher = _compare_rows(test.average(percentiles), rows)
     return SampledScores(
         percentile=percentile,
-        percentile_error=_compute_error_of_mean(percentiles, training, rows),
+        percentile_error=_compute_error_of_mean(percentiles[rows], training),
         share_higher=share_higher,
-        spread=spread,
-        dependence=_compute_dependence(percentiles, training),
+        spread=float(training_means.std(axis=0).mean()),
+        dependence=_compute_dependence(training_means, percentiles, training),
         advantage=advantage,
         test_advantage=test_advantage,
         test_share_higher=test_share_higher,
-        training_over_test=np.array(_compare_with_test(scores, rows, reader)),
-        n_test_items=int(test.nnz),
+        training_over_test=_compare_with_test(scores[rows], training, test),
+        n_test_items=int(test.length.sum()),
     )
 
 
-def _compare_rows(
-    percentiles: FloatArray, membership: scipy.sparse.csr_matrix, rows: list[int]
-) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+def _compare_rows(means: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return mean percentiles of users' items in their own rows, and their comparison with other rows.
 
-    The result is the mean percentile, the advantage over the other rows, the share of the other rows in which
-    it is higher, and its standard deviation between rows. `rows`: the row of each user.
+    The result is the mean percentile, the advantage over the other rows, and the share of the other rows in
+    which it is higher. `means[v, u]`: the items of user u in row v; `rows`: the row of each user.
     """
-    means = np.asarray(membership @ percentiles.T).T  # means[v, u]: the items of user u in row v
-    percentile = means[rows, np.arange(len(rows))]
+    percentile = means[rows, np.arange(rows.size)]
     n_other_rows = means.shape[0] - 1
     advantage = percentile - (means.sum(axis=0) - percentile) / n_other_rows
     share_higher = (means > percentile + 1e-9).sum(axis=0) / n_other_rows
-    return percentile, advantage, share_higher, float(means.std(axis=0).mean())
+    return percentile, advantage, share_higher
 
 
-def _compute_dependence(percentiles: FloatArray, membership: scipy.sparse.csr_matrix) -> float:
+def _compute_dependence(means: FloatArray, percentiles: FloatArray, positions: ItemPositions) -> float:
     """Return the variance of users' mean percentiles between rows, relative to that of independent items."""
-    means = np.asarray(membership @ percentiles.T)
-    variance = float(means.var(axis=1).sum())
-    independent_variance = float((membership.power(2) @ percentiles.var(axis=0)).sum())
+    variance = float(means.var(axis=0).sum())
+    item_variance = percentiles.var(axis=0)[None]
+    independent_variance = float((positions.average(item_variance)[0] / positions.length).sum())
     if independent_variance == 0:
         return 1.0
     return variance / independent_variance
@@ -497,15 +543,15 @@ def _multiply_factors(
     return scores + np.asarray(bias)[items]
 
 
-def _is_masked(row: FloatArray, index: int, reader: RowReader) -> bool:
-    """Return whether a user's training items were masked: -inf, NaN, or not above any other item."""
-    positions = np.searchsorted(reader.items, reader.training[index])
-    training = row[positions]
-    if not (training > -np.inf).all():  # NaN as well
-        return True
-    is_candidate = np.ones(row.size, dtype=bool)
-    is_candidate[positions] = False
-    return bool(training.max() <= np.nanmin(row[is_candidate], initial=np.inf))
+def _find_masked_rows(scores: FloatArray, training: ItemPositions) -> BoolArray:
+    """Return the users whose training items were masked: -inf, NaN, or not above any other item."""
+    training_scores = training.select_own(scores)
+    has_mask = ((~(training_scores > -np.inf)) & training.is_item).any(axis=1)  # NaN as well
+    candidates = np.where(np.isnan(scores), np.inf, scores)
+    user, _ = np.nonzero(training.is_item)
+    candidates[user, training.position[training.is_item]] = np.inf
+    best_training_score = np.where(training.is_item, training_scores, -np.inf).max(axis=1)
+    return np.asarray(has_mask | (best_training_score <= candidates.min(axis=1)))
 
 
 def _rank_in_background(scores: FloatArray, background: IntArray) -> FloatArray:
@@ -522,35 +568,22 @@ def _rank_in_background(scores: FloatArray, background: IntArray) -> FloatArray:
     return percentiles
 
 
-def _average_over_items(lists: list[IntArray], items: IntArray) -> scipy.sparse.csr_matrix:
-    """Return the sparse matrix, lists × items, that averages values of items over each list."""
-    lengths = np.array([entry.size for entry in lists])
-    row = np.repeat(np.arange(lengths.size), lengths)
-    column = np.searchsorted(items, np.concatenate(lists))
-    value = 1 / lengths[row]
-    return scipy.sparse.csr_matrix((value, (row, column)), shape=(lengths.size, items.size))
-
-
-def _compute_error_of_mean(
-    percentiles: FloatArray, membership: scipy.sparse.csr_matrix, rows: list[int]
-) -> float:
-    """Return the standard error of the mean percentile of training items in their users' own rows."""
-    entries = membership.tocoo()
-    residual = (percentiles[np.array(rows)[entries.row], entries.col] - 0.5) * entries.data
+def _compute_error_of_mean(percentiles: FloatArray, training: ItemPositions) -> float:
+    """Return the standard error of the mean percentile of training items in their users' own rows, (m, n)."""
+    residual = (training.select_own(percentiles) - 0.5) / training.length[:, None]
+    residual = residual[training.is_item]
     residual -= residual.sum() / residual.size
-    user_sums = np.bincount(entries.row, residual)
-    item_sums = np.bincount(entries.col, residual)
-    return math.sqrt(_sum_squares(user_sums) + _sum_squares(item_sums)) / len(rows)
+    user, _ = np.nonzero(training.is_item)
+    user_sums = np.bincount(user, residual)
+    item_sums = np.bincount(training.position[training.is_item], residual)
+    return math.sqrt(_sum_squares(user_sums) + _sum_squares(item_sums)) / training.length.size
 
 
-def _compare_with_test(scores: FloatArray, rows: list[int], reader: RowReader) -> list[float]:
+def _compare_with_test(scores: FloatArray, training: ItemPositions, test: ItemPositions) -> FloatArray:
     """Return the probability that a training item is scored above a test item, for the user of each row."""
-    probabilities = []
-    for index in rows:
-        row = scores[index]
-        training = np.sort(row[np.searchsorted(reader.items, reader.training[index])])
-        test = row[np.searchsorted(reader.items, reader.test[index])]
-        n_not_above = np.searchsorted(training, test, side="right")
-        n_below = np.searchsorted(training, test, side="left")
-        probabilities.append(float(1 - (n_below + n_not_above).mean() / (2 * training.size)))
-    return probabilities
+    training_scores = training.select_own(scores)[:, :, None]
+    test_scores = test.select_own(scores)[:, None, :]
+    is_pair = training.is_item[:, :, None] & test.is_item[:, None, :]
+    n_above = ((training_scores > test_scores) & is_pair).sum(axis=(1, 2))
+    n_tied = ((training_scores == test_scores) & is_pair).sum(axis=(1, 2))
+    return np.asarray((n_above + n_tied / 2) / is_pair.sum(axis=(1, 2)))

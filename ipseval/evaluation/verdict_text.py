@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ipseval.estimators.labels import display_name
+from ipseval.estimators.labels import SNIPS_GLOBAL, display_name
 from ipseval.evaluation.verdict import Outcome, Verdict, WeightSupport, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.reporting.formatting import (
@@ -265,7 +265,10 @@ def _write_assumption(verdict: Verdict) -> str:
     if verdict.outcome == Outcome.UNDEFINED:
         return ""
     if verdict.outcome in (Outcome.WINNER, Outcome.NOT_SIGNIFICANT):
-        return f"{display_name(verdict.weighted)} is consistent if the logged propensities are the true ones."
+        condition = "the logged propensities are the true ones"
+        if verdict.weighted == SNIPS_GLOBAL:
+            condition += " and users were exposed equally"
+        return f"{display_name(verdict.weighted)} is consistent if {condition}."
     clauses = []
     if verdict.unweighted:
         clauses.append(f"{display_name(verdict.unweighted)} is unbiased only if exposure was uniform")
@@ -273,6 +276,8 @@ def _write_assumption(verdict: Verdict) -> str:
         clauses.append(_describe_weights_without_guarantee(verdict))
     elif verdict.weighted and not verdict.is_consistent:
         clauses.append(f"{display_name(verdict.weighted)} is biased even with the true propensities")
+    elif verdict.unweighted and verdict.weighted == SNIPS_GLOBAL:
+        clauses.append(_describe_global_weights(verdict))
     elif verdict.unweighted:
         clauses += _describe_assumed_weights(verdict.support)
     if not clauses:
@@ -291,6 +296,17 @@ def _describe_weights_without_guarantee(verdict: Verdict) -> str:
     if support is not None and support.basis == "assumed":
         return f"{weighted} assumes the propensities, without guarantee for {verdict.metric}"
     return f"{weighted} has no guarantee for {verdict.metric}"
+
+
+def _describe_global_weights(verdict: Verdict) -> str:
+    """Return the assumptions of globally normalised SNIPS: on users, and on propensities that are assumed."""
+    assumptions = ["equally exposed users"]
+    support = verdict.support
+    if support is not None and support.basis == "assumed" and support.gamma is not None:
+        assumptions.insert(0, f"γ = {format_number(support.gamma)}")
+    elif support is not None and support.basis == "assumed":
+        assumptions.insert(0, "the propensities")
+    return f"{display_name(verdict.weighted)} assumes {join_names(assumptions)}"
 
 
 def _describe_assumed_weights(support: WeightSupport | None) -> list[str]:

@@ -50,6 +50,8 @@ class WeightDiagnostics:
     n_items: int = 0  # of these positives
     median_positives: float = float("nan")  # median of |S*_u| over users with positives
     rare_share: float = float("nan")  # share of Σw on items with n* ≤ 2; NaN where n* is not known
+    n_smoothed: int = 0  # positives of items without training interactions whose P comes from smoothing
+    smoothed_share: float = 0.0  # share of Σw on these positives
     pareto_k: float = float("nan")  # of the total weight of each item; NaN with too few items
     clipped_share: float = 0.0  # Σ(w − w_clip)/Σw, the share that clipping removed, in [0, 1)
     weighted: bool = True  # False: all weights are 1
@@ -95,6 +97,8 @@ class WeightDiagnostics:
             cautions.append(Note.of("few_positives"))
         if self.rare_share > HIGH_RARE_SHARE:
             cautions.append(Note.of("weight_on_rare_items", share=self.rare_share, limit=RARE_POPULARITY))
+        if self.n_smoothed:
+            cautions.append(Note.of("smoothed_propensities", n=self.n_smoothed, share=self.smoothed_share))
         if self.pareto_k > HIGH_PARETO_K:
             cautions.append(Note.of("heavy_tail", k=self.pareto_k))
         if self.clipped_share > HIGH_CLIPPED_SHARE:
@@ -212,6 +216,7 @@ class WeightTotals:
 
     moments: WeightMoments  # over positives
     item_weights: FloatArray  # (n_items,), Σw of each item
+    item_counts: IntArray  # (n_items,), number of positives of each item
     weighted: bool  # False: all weights are 1
     clipped_weight: float = 0.0  # weight that clipping removed
     unclipped_weight: float = 1.0  # total weight without clipping
@@ -221,13 +226,14 @@ class WeightTotals:
         """Return the sums over the positives of a sample, at least one."""
         ranked = sample.ranked
         n_items = ranked.item_ids.size
+        item_counts = np.bincount(ranked.item, minlength=n_items)
         if not weighted:
             n_positives = float(len(ranked))
-            item_counts = np.bincount(ranked.item, minlength=n_items).astype(np.float64)
-            return cls(WeightMoments(n_positives, n_positives, 0.0), item_counts, weighted)
+            moments = WeightMoments(n_positives, n_positives, 0.0)
+            return cls(moments, item_counts.astype(np.float64), item_counts, weighted)
 
         item_weights = np.bincount(ranked.item, sample.weights, minlength=n_items).astype(np.float64)
-        totals = cls(WeightMoments.of(sample.weights), item_weights, weighted)
+        totals = cls(WeightMoments.of(sample.weights), item_weights, item_counts, weighted)
         if propensity is None or propensity.unclipped_propensity is None:
             return totals
         clipped_weight, unclipped_weight = propensity.cut_weight(ranked.user, ranked.item)
@@ -238,6 +244,7 @@ class WeightTotals:
         return WeightTotals(
             moments=self.moments.merge(totals.moments),
             item_weights=self.item_weights + totals.item_weights,
+            item_counts=self.item_counts + totals.item_counts,
             weighted=self.weighted,
             clipped_weight=self.clipped_weight + totals.clipped_weight,
             # Without clipping this sum counts samples. It only has to be above 0 then.
@@ -249,9 +256,16 @@ class WeightTotals:
         has_positives = self.item_weights > 0
         item_weights = self.item_weights[has_positives]
         rare_share = float("nan")
-        if propensity is not None and propensity.popularity is not None:
-            is_rare = propensity.popularity[has_positives] <= RARE_POPULARITY
+        n_smoothed = 0
+        smoothed_share = 0.0
+        popularity = None if propensity is None else propensity.training_popularity
+        if propensity is not None and popularity is not None:
+            is_rare = popularity[has_positives] <= RARE_POPULARITY
             rare_share = float(item_weights[is_rare].sum() / item_weights.sum())
+            if self.weighted and propensity.smoothing:
+                is_smoothed = popularity == 0
+                n_smoothed = int(self.item_counts[is_smoothed].sum())
+                smoothed_share = float(self.item_weights[is_smoothed].sum() / item_weights.sum())
         return WeightDiagnostics(
             ess=self.moments.ess,
             ess_items=effective_sample_size(item_weights),
@@ -260,6 +274,8 @@ class WeightTotals:
             n_items=int(item_weights.size),
             median_positives=size.median_positives,
             rare_share=rare_share,
+            n_smoothed=n_smoothed,
+            smoothed_share=smoothed_share,
             pareto_k=pareto_k(item_weights),
             clipped_share=self.clipped_weight / self.unclipped_weight,
             weighted=self.weighted,
@@ -401,7 +417,7 @@ def group_weights_by_popularity(
         return pd.DataFrame([], columns=list(POPULARITY_COLUMNS))
 
     ranked = sample.ranked
-    popularity = None if propensity is None else propensity.popularity
+    popularity = None if propensity is None else propensity.training_popularity
     if popularity is None:
         variable = "P"
         values = sample.propensity

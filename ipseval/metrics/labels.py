@@ -102,6 +102,11 @@ def _name_by_alias() -> dict[str, str]:
 METRICS = Registry("metric", "ipseval.metrics", _class_by_name(), _check_metric_class, _name_by_alias())
 
 
+# Names of trec_eval, and its labels with a cutoff: ndcg_cut_10, map_cut_10, recall_10, P_10.
+TREC_NAMES = {"recip_rank": "rr"}
+_TREC_LABEL = re.compile(r"(ndcg|map|recall|p|success|recip_rank)(?:_cut)?_(\d+)")
+
+
 @public_function
 def metric(
     label: str | Metric,
@@ -209,11 +214,13 @@ def parse_metric(label: str | Metric, **parameters: Any) -> Metric:
         if parameters:
             raise InputError(f"{label.label} is a Metric object already; options go with a label.")
         return check_weight_invariance(label)
+    if type(label).__module__.split(".")[0] == "ir_measures":
+        label = str(label)
     if not isinstance(label, str):
         raise InputError(
             f"a metric is a label such as 'recall@10' or a Metric object; got {type(label).__name__}."
         )
-    match = _LABEL.match(label.lower())
+    match = _LABEL.match(_convert_trec_label(label.lower()))
     if match is None:
         raise InputError(
             f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k."
@@ -228,6 +235,16 @@ def parse_metric(label: str | Metric, **parameters: Any) -> Metric:
     values = _parse_arguments(label, arguments, metric_class)
     cutoff = _parse_cutoff(label, match["cutoff"])
     return check_weight_invariance(metric_class(cutoff, **values))
+
+
+def _convert_trec_label(label: str) -> str:
+    """Return the label of a metric that is written as by trec_eval, such as ndcg_cut_10; others unchanged."""
+    if label in TREC_NAMES:
+        return TREC_NAMES[label]
+    match = _TREC_LABEL.fullmatch(label)
+    if match is None:
+        return label
+    return f"{TREC_NAMES.get(match[1], match[1])}@{match[2]}"
 
 
 def _find_metric_class(name: str) -> type[Metric]:

@@ -15,12 +15,13 @@ from ipseval.propensity._popularity import PopularityExponent, fit_popularity_ex
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity._recommendations import count_recommendations
 from ipseval.propensity.fit_error import FitError
-from ipseval.propensity.impressions import (
+from ipseval.propensity.impression_propensities import (
     ImpressionPropensity,
     LoggedPropensity,
     check_logged,
 )
 from ipseval.propensity.labels import PROPENSITIES, parse_propensity
+from ipseval.utils.public import explain_missing_names
 
 __all__ = [
     "PROPENSITIES",
@@ -49,3 +50,5 @@ __all__ = [
     "parse_propensity",
     "profile_features",
 ]
+
+__getattr__ = explain_missing_names(__name__)

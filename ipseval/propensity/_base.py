@@ -31,6 +31,9 @@ from ipseval.utils.types import AnyArray, FloatArray, HasIds, IntArray, as_reado
 SMALLEST_PROPENSITY = 1e-100
 LARGEST_PROPENSITY = 1e100
 
+# Decimals of n* without smoothing, as the subtraction rounds.
+COUNT_DIGITS = 9
+
 Basis = Literal["design", "exposure", "fitted", "assumed"]
 BASES: tuple[Basis, ...] = ("design", "exposure", "fitted", "assumed")  # the strongest first
 
@@ -251,6 +254,20 @@ class Propensity:
             if (smallest_factors <= 0).any():
                 return smallest_factors
             return np.array([np.prod(smallest_factors), np.prod(largest_factors)])
+
+    @property
+    def smoothing(self) -> float:
+        """The number that was added to every n*; 0 without smoothing."""
+        if not self.steps:
+            return 0.0
+        return float(self.steps[0].options.get("smoothing") or 0.0)
+
+    @property
+    def training_popularity(self) -> FloatArray | None:
+        """n*_i of every item without smoothing, (n_items,); None where n* is not known."""
+        if self.popularity is None:
+            return None
+        return np.round(self.popularity - self.smoothing, COUNT_DIGITS)
 
     def __repr__(self) -> str:
         scale = "probability" if self.is_probability else "relative"

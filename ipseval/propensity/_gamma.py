@@ -316,7 +316,7 @@ class GammaFit:
 @public_function
 def fit_gamma(
     popularity: npt.ArrayLike,
-    recommendations: npt.ArrayLike | sparse.csr_array,
+    recommendations: npt.ArrayLike | sparse.csr_array | None = None,
     n_lists: int | None = None,
     method: Method = "cloglog",
     *,
@@ -394,6 +394,12 @@ def fit_gamma(
     >>> round(fit.gamma, 6), round(fit.eta, 6)
     (1.0, 1.0)
     """
+    if recommendations is None:
+        raise InputError(
+            "recommendations must be the lists that users were shown; a log alone does not identify γ. Pass "
+            "fit_gamma(split.train.popularity, recommendations), or use fit_gamma_from_exposure on random "
+            "exposure."
+        )
     check_choice("method", method, METHODS)
     check_choice("source", source, SOURCES)
     check_same_labels(popularity=popularity, recommendations=recommendations)

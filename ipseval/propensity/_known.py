@@ -17,7 +17,7 @@ from ipseval.utils.checks import as_float_vector, check_bool, check_choice, desc
 from ipseval.utils.columns import as_frame
 from ipseval.utils.ids import align_labels
 from ipseval.utils.public import public_class
-from ipseval.utils.types import AnyArray, FloatArray, HasIds, assign
+from ipseval.utils.types import AnyArray, FloatArray, HasIds, IntArray, assign
 
 
 @public_class
@@ -31,8 +31,9 @@ class KnownPropensity:
         P_i in (0, 1] in the order of `split.item_ids`, {item id: P}, a pandas Series with item ids as labels,
         or a frame with columns item and propensity. NaN or no entry: unknown, its positives are left out and
         counted.
-    pair : data frame, optional
-        Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted.
+    pair : data frame or (n_users, n_items) array, optional
+        Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted. An
+        array is in the order of `split.user_ids` and `split.item_ids`.
     is_probability : bool, default True
         False when the values are known only up to a common factor.
     user : (n_users,) array-like, mapping or Series, optional
@@ -93,7 +94,11 @@ class KnownPropensity:
         if self.user is not None and np.ndim(self.user) != 1:
             raise PropensityError("user must be one factor for each user, (n_users,).")
         values: Any = self.item
-        if self.pair is not None:
+        if isinstance(self.pair, np.ndarray):
+            if self.pair.ndim != 2:
+                raise PropensityError(f"pair must be (n_users, n_items); got shape {self.pair.shape}.")
+            values = self.pair.ravel()
+        elif self.pair is not None:
             values = _require_columns(self.pair, ("user", "item", "propensity"))["propensity"].to_numpy()
         elif as_frame(self.item) is not None:
             values = _require_columns(self.item, ("item", "propensity"))["propensity"]
@@ -106,7 +111,8 @@ class KnownPropensity:
         if self.function is not None:
             return f"KnownPropensity(a function{scale})"
         if self.pair is not None:
-            return f"KnownPropensity({len(self.pair):,} pairs{scale})"
+            n_pairs = self.pair.size if isinstance(self.pair, np.ndarray) else len(self.pair)
+            return f"KnownPropensity({n_pairs:,} pairs{scale})"
         size = f"{len(self.item):,} items"  # type: ignore[arg-type]  # any sized input
         if self.user is not None:
             size += f" × {len(self.user):,} users"  # type: ignore[arg-type]  # any sized input
@@ -143,6 +149,8 @@ class KnownPropensity:
 
     def _fit_pairs(self, train: HasIds) -> Propensity:
         assert self.pair is not None
+        if isinstance(self.pair, np.ndarray):
+            return self._fit_matrix(self.pair, train)
         log = Interactions.from_frame(
             self.pair, value="propensity", users=train.user_ids, items=train.item_ids
         )
@@ -155,6 +163,20 @@ class KnownPropensity:
             pair_key=log.pair_key[order],
             user_ids=train.user_ids,
         )
+
+    def _fit_matrix(self, matrix: AnyArray, train: HasIds) -> Propensity:
+        """Return the propensity of a users × items array."""
+        shape = (train.user_ids.size, train.item_ids.size)
+        if matrix.shape != shape:
+            raise PropensityError(
+                f"pair must have a row for each user and a column for each item, {shape}; got {matrix.shape}. "
+                "Bring it in the order of split.user_ids and split.item_ids."
+            )
+
+        def select_pairs(user: IntArray, item: IntArray) -> FloatArray:
+            return matrix[user, item].astype(np.float64)
+
+        return self._build("known per user–item pair", train, function=select_pairs, user_ids=train.user_ids)
 
     def _build(
         self, model: str, train: HasIds, *, item: FloatArray | None = None, **values: Any
@@ -174,8 +196,15 @@ class KnownPropensity:
         """Return P_i in the order of `item_ids`, NaN where a frame has no row."""
         table = as_frame(self.item)
         if table is None:
-            aligned_item: Any = align_labels(self.item, item_ids, "item")  # as_float_vector checks the values
+            known_items = _select_known_labels(self.item, item_ids)
+            aligned_item: Any = align_labels(
+                known_items, item_ids, "item"
+            )  # as_float_vector checks the values
             return as_float_vector("item", aligned_item, size=int(item_ids.size))
+        is_known = np.isin(table["item"].to_numpy(), item_ids)
+        has_all_items = np.unique(table["item"].to_numpy()[is_known]).size == item_ids.size
+        if has_all_items and not is_known.all():
+            table = table.filter(is_known.tolist())
         codes, _ = encode_in_universe(
             table["item"].to_numpy(), item_ids, "column 'item' of the propensity frame"
         )
@@ -185,6 +214,19 @@ class KnownPropensity:
         values = np.full(item_ids.size, np.nan)
         values[codes] = as_float_vector("propensity", table["propensity"].to_numpy())
         return values
+
+
+def _select_known_labels(values: object, ids: AnyArray) -> object:
+    """Return a Series without labels that are no ids, if it has a value for every id; else it is unchanged.
+
+    Propensities of the whole catalogue fit a split of a part of it. Labels of another kind fit no id.
+    """
+    if not isinstance(values, pd.Series) or len(values) <= ids.size or not values.index.is_unique:
+        return values
+    is_known = values.index.isin(ids)
+    if int(is_known.sum()) < ids.size:
+        return values
+    return values[is_known]
 
 
 def _build_labelled_series(values: Mapping[Any, Any], name: Literal["item", "user"]) -> pd.Series:

@@ -46,10 +46,12 @@ class PowerLawPropensity:
         `GammaFit`, or "fit": estimated by `fit` from `recommendations` or from `exposure`.
     scale : None, "max", "calibrated" or float, default None
         None: known up to a constant factor, enough for SNIPS. "max": the most popular item has P = 1. "calibrated":
-        κ of a fit to random exposure; values above 1 are set to 1, with a warning. A number: κ.
-    unseen : {"drop", "smooth", "raise"}, default "drop"
-        Items with n* = 0 have P = 0. "drop": no propensity, their positives are excluded from all estimators
-        and counted. "smooth": `smoothing` is added to every n*. "raise": an error.
+        κ of a fit to random exposure, with smoothing multiplied by a factor that keeps Σ n*_i/P_i, the number of
+        relevant pairs; values above 1 are set to 1, with a warning. A number: κ.
+    unseen : {"smooth", "drop", "raise"}, default "smooth"
+        Items with n* = 0 have P = 0. "smooth": `smoothing` is added to every n*, and the report states how
+        many positives have a smoothed propensity. "drop": no propensity, their positives are excluded from all
+        estimators and counted, as by the authors of [1]_. "raise": an error.
     smoothing : float, default 1.0
         Added to every n* under `unseen="smooth"`, in interactions, > 0.
     recommendations : lists, optional
@@ -73,14 +75,16 @@ class PowerLawPropensity:
 
     Examples
     --------
-    >>> PowerLawPropensity(gamma=1, scale="max").fit(popularity=[1, 4]).item
-    array([0.25, 1.  ])
+    >>> PowerLawPropensity(gamma=1, scale="max").fit(popularity=[0, 1, 3]).item
+    array([0.25, 0.5 , 1.  ])
+    >>> PowerLawPropensity(gamma=1, scale="max", unseen="drop").fit(popularity=[0, 1, 4]).item
+    array([ nan, 0.25, 1.  ])
     """
 
     gamma: float | GammaFit | Literal["fit"] | None = None
     eta: float | None = None
     scale: Literal["max", "calibrated"] | float | None = None
-    unseen: Literal["drop", "smooth", "raise"] = "drop"
+    unseen: Literal["smooth", "drop", "raise"] = "smooth"
     smoothing: float = 1.0
     recommendations: Any | None = None
     source: Source = "unknown"
@@ -90,7 +94,7 @@ class PowerLawPropensity:
     def __post_init__(self) -> None:
         if (self.gamma is None) == (self.eta is None):
             raise InputError("PowerLawPropensity takes either gamma= or eta=, with eta = (gamma + 1) / 2.")
-        check_choice("unseen", self.unseen, ("drop", "smooth", "raise"))
+        check_choice("unseen", self.unseen, ("smooth", "drop", "raise"))
         check_choice("source", self.source, SOURCES)
         self._check_exponent()
         self._check_scale()
@@ -176,18 +180,18 @@ class PowerLawPropensity:
                 "all popularity counts are 0; a power law needs observed interactions. Without training "
                 "data, fit it to counts from elsewhere: PowerLawPropensity(…).fit(popularity=counts)."
             )
+        training_counts = counts
         if self.unseen == "smooth":
             counts = counts + self.smoothing
         check_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
 
-        scale = self.scale
-        if scale == "calibrated" and gamma_fit is not None:
-            scale = gamma_fit.scale
+        scale = self._resolve_scale(gamma_fit, training_counts, counts, eta)
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
         item, n_capped = self._apply_scale(np.where(counts > 0, counts**eta, np.nan), scale)
-        power_law = PropensityTransform(
-            "power-law", {"gamma": gamma, "top": _compute_top(counts, eta, scale)}
-        )
+        options: dict[str, float | None] = {"gamma": gamma, "top": _compute_top(counts, eta, scale)}
+        if self.unseen == "smooth":
+            options["smoothing"] = self.smoothing
+        power_law = PropensityTransform("power-law", options)
         steps: tuple[PropensityTransform, ...] = (power_law,)
         if n_capped:
             steps = (power_law, PropensityTransform("cap"))
@@ -265,6 +269,16 @@ class PowerLawPropensity:
             )
         return gamma_fit.gamma, gamma_fit
 
+    def _resolve_scale(
+        self, gamma_fit: GammaFit | None, training_counts: FloatArray, counts: FloatArray, eta: float
+    ) -> str | float | None:
+        """Return the scale as it was passed, or κ of a fit to random exposure for the counts of the power law."""
+        if self.scale != "calibrated" or gamma_fit is None:
+            return self.scale
+        if gamma_fit.scale is None or self.unseen != "smooth":
+            return gamma_fit.scale
+        return _calibrate_scale(gamma_fit.scale, training_counts, counts, eta)
+
     def _apply_scale(self, powers: FloatArray, scale: str | float | None) -> tuple[FloatArray, int]:
         """Return the propensity, and the number of values that were set to 1."""
         if scale is None:
@@ -281,6 +295,17 @@ class PowerLawPropensity:
                 f"the largest scale that keeps all in (0, 1] is {1 / np.nanmax(powers):.6g}."
             )
         return values, 0
+
+
+def _calibrate_scale(scale: float, counts: FloatArray, smoothed_counts: FloatArray, eta: float) -> float:
+    """Return κ for smoothed counts, from κ that was fitted to the counts.
+
+    With both, the items of the log have the same number of relevant pairs, Σ n*_i/P_i.
+    """
+    seen = counts > 0
+    n_relevant = (counts[seen] ** (1 - eta)).sum()
+    n_smoothed = (counts[seen] * smoothed_counts[seen] ** -eta).sum()
+    return float(scale * n_smoothed / n_relevant)
 
 
 def _compute_top(counts: FloatArray, eta: float, scale: str | float | None) -> float | None:

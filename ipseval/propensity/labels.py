@@ -14,7 +14,7 @@ from ipseval.propensity._exposure import DirectPropensity, StratifiedPropensity
 from ipseval.propensity._jain import JainPropensity
 from ipseval.propensity._known import KnownPropensity
 from ipseval.propensity._power_law import PowerLawPropensity
-from ipseval.propensity.impressions import ImpressionPropensity, LoggedPropensity
+from ipseval.propensity.impression_propensities import ImpressionPropensity, LoggedPropensity
 from ipseval.utils.checks import describe_type
 from ipseval.utils.public import public_function
 from ipseval.utils.registry import Registry

@@ -137,6 +137,8 @@ def as_scorer(model: AnyModel, split: Split, name: str = "the model") -> AnyScor
     """Return `model` as a scorer, or as factors, in the id space of `split`, after a check of its shape."""
     if isinstance(model, pd.DataFrame):
         return DenseScorer(_align_frame(model, split, name))
+    if hasattr(model, "__array__") and hasattr(model, "shape") and not isinstance(model, np.ndarray):
+        model = np.asarray(model)  # a tensor
     if isinstance(model, np.ndarray):
         _check_shape(model, (split.n_users, split.n_items), name)
         _check_numeric(model, name)
@@ -148,6 +150,8 @@ def as_scorer(model: AnyModel, split: Split, name: str = "the model") -> AnyScor
         return SparseScorer(matrix)
     if isinstance(model, tuple) and len(model) in (2, 3):
         return _make_factors(model, split, name)
+    if hasattr(model, "user_factors") and hasattr(model, "item_factors"):
+        return _make_factors((model.user_factors, model.item_factors), split, name)
     if hasattr(model, "block"):
         scorer: Scorer = model
         return scorer
@@ -185,6 +189,7 @@ def _make_factors(model: tuple[AnyModel, ...], split: Split, name: str) -> Facto
         )
     item_factors = np.asarray(parts[1])
     _check_factor_shapes(user_factors, item_factors, split, name)
+    _refuse_exchanged_factors(user_factors, item_factors, split, name)
     _check_shape(user_factors, (split.n_users, user_factors.shape[1]), f"{name}: user factors")
     _check_shape(item_factors, (split.n_items, item_factors.shape[1]), f"{name}: item factors")
 
@@ -215,6 +220,19 @@ def _check_factor_shapes(user_factors: AnyArray, item_factors: AnyArray, split: 
         )
 
 
+def _refuse_exchanged_factors(
+    user_factors: AnyArray, item_factors: AnyArray, split: Split, name: str
+) -> None:
+    """Raise `InputError` for factors that fit the split with users and items exchanged."""
+    n_rows = (user_factors.shape[0], item_factors.shape[0])
+    if n_rows == (split.n_items, split.n_users) and split.n_users != split.n_items:
+        raise InputError(
+            f"{name}: factors must be of {split.n_users:,} users and {split.n_items:,} items; got {n_rows[0]:,} "
+            f"and {n_rows[1]:,} rows. Pass (user_factors, item_factors) in this order; if the training matrix is "
+            "items × users, transpose it: train=train.T, test=test.T."
+        )
+
+
 def _check_shape(array: Matrix, expected: tuple[int, ...], name: str) -> None:
     """Raise `InputError` unless the array has the expected shape, with a hint at likely causes."""
     if array.shape == expected:
@@ -222,6 +240,8 @@ def _check_shape(array: Matrix, expected: tuple[int, ...], name: str) -> None:
     hint = ""
     if array.shape == expected[::-1]:
         hint = " It looks transposed."
+    if array.shape == tuple(size + 1 for size in expected):
+        hint = " Does its first row and column belong to padding? Pass scores[1:, 1:]."
     if array.dtype.kind in "iu" and array.shape[:1] == expected[:1] and array.shape < expected:
         hint = f" Are these items, {PLACES.format('items')}"
     raise InputError(

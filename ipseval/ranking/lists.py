@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ipseval.data.reading import Lists
+from ipseval.data.reading import Lists, read_lists
 from ipseval.data.reading.column_names import match_columns
 from ipseval.data.splits import Split
-from ipseval.errors import InputError, Problem, ProblemsError
+from ipseval.errors import DataWarning, InputError, Problem, ProblemsError
 from ipseval.ranking._types import AnyModel
 from ipseval.ranking.candidates import CandidateLists, HeldOutPositives
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.ranking.top_lists import TopKCollector
-from ipseval.utils.checks import describe_type, format_examples
+from ipseval.utils.artefacts import ARRAYS, read_array
+from ipseval.utils.checks import describe_type, format_examples, warn_user
 from ipseval.utils.checks import format_count as pluralize
 from ipseval.utils.columns import frame_columns
 from ipseval.utils.ids import is_member, ranks_within_group
 from ipseval.utils.notes import Count, CountCode, drop_zero_counts
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
+# Largest share of entries with items unknown to the split that are items of the catalogue without interactions.
+# A larger share is more likely a mistake in the ids.
+MOST_UNKNOWN = 0.1
+# Largest share of entries that are training items of their user in lists of a recommender that excludes some of
+# them. A larger share is more likely a recommender that excludes none.
+MOST_SEEN = 0.25
 TAKES = "ipseval.Lists or read_lists"
 Role: TypeAlias = Literal["user", "item"]
 
@@ -59,9 +68,12 @@ class ListEntries:
 class ListResolver:
     """Bring the entries of lists into the id space of a split, and collect all problems."""
 
-    def __init__(self, lists: Lists, split: Split) -> None:
+    def __init__(self, lists: Lists, split: Split, *, name: str = "", has_options: bool = True) -> None:
         self.lists = lists
         self.split = split
+        self.name = name
+        self.unknown = lists.unknown
+        self._has_options = has_options  # False for lists that the caller has not passed as `Lists`
         self.problems: list[Problem] = list(lists.problems)
         self.counts: list[Count] = list(lists.counted)
         self._roles_of_other_type: set[str] = set()
@@ -84,7 +96,7 @@ class ListResolver:
             item=item,
             order=self.lists.entries.order,
             seen=seen,
-            unknown=self.lists.unknown,
+            unknown=self.unknown,
             counts=tuple(self.counts),
         )
         return entries.select(keep & (user >= 0))
@@ -129,7 +141,9 @@ class ListResolver:
             return
 
         n_unknown = int(is_unknown.sum())
-        if self.lists.unknown == "raise":
+        if role == "item" and not self._has_options and n_unknown <= MOST_UNKNOWN * codes.size:
+            self._keep_unknown_items(n_unknown, codes.size)
+        if self.unknown == "raise":
             unknown_ids = ids[np.unique(list_codes[is_unknown])]
             fix = "Pass {unknown=drop} to leave them out"
             if role == "item":
@@ -144,7 +158,7 @@ class ListResolver:
             )
             return
 
-        is_dropped = role == "user" or self.lists.unknown == "drop"
+        is_dropped = role == "user" or self.unknown == "drop"
         code: CountCode = "number"
         if is_dropped:
             treatment = "left out"
@@ -155,9 +169,32 @@ class ListResolver:
         description = f"entries with {role}s unknown to the split, {treatment}"
         self.counts.append(Count(description, n_unknown, codes.size, code=code))
 
+    def _keep_unknown_items(self, n_unknown: int, n_entries: int) -> None:
+        """Let the few items that the split lacks compete, as items of the catalogue without interactions."""
+        self.unknown = "candidate"
+        warn_user(
+            f"{n_unknown:,} of {n_entries:,} entries of {self.name!r} have items without interactions in the "
+            "split. These items compete, as items that no test user chose. Pass "
+            "ipseval.Lists(…, unknown='drop') to leave them out.",
+            DataWarning,
+        )
+
+    def _warn_about_seen_items(self, n_seen: int, n_entries: int) -> None:
+        """Warn that the few training items in lists keep their positions, in which no hit is possible."""
+        warn_user(
+            f"{n_seen:,} of {n_entries:,} entries of {self.name!r} are training items of their user, which cannot "
+            "be hits. They keep their positions. Pass ipseval.Lists(…, seen='drop') to move the other entries "
+            "up.",
+            DataWarning,
+        )
+
     def _drop_seen(self, seen: BoolArray, user: IntArray, item: IntArray, keep: BoolArray) -> None:
         """Remove from `keep` the training items of their user, or record a problem."""
-        if self.lists.seen == "raise":
+        treatment_of_seen = self.lists.seen
+        if treatment_of_seen == "raise" and not self._has_options and seen.sum() <= MOST_SEEN * seen.size:
+            treatment_of_seen = "keep"
+            self._warn_about_seen_items(int(seen.sum()), seen.size)
+        if treatment_of_seen == "raise":
             first = np.flatnonzero(seen)[0]
             pair = (self.split.user_ids[user[first]], self.split.item_ids[item[first]])
             self.problems.append(
@@ -169,7 +206,7 @@ class ListResolver:
             )
             return
         code: CountCode = "number"
-        if self.lists.seen == "drop":
+        if treatment_of_seen == "drop":
             treatment = "left out"
             code = "exclusion"
             n_seen = int((seen & keep).sum())
@@ -254,7 +291,7 @@ def resolve_lists(models: Mapping[str, AnyModel], split: Split) -> dict[str, Any
         if not isinstance(converted_model, Lists):
             resolved_models[name] = converted_model
             continue
-        resolver = ListResolver(converted_model, split)
+        resolver = ListResolver(converted_model, split, name=name, has_options=isinstance(model, Lists))
         resolved_models[name] = resolver.resolve()
         if resolver.problems:
             problems[name] = resolver.problems
@@ -319,7 +356,9 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
     model : object
         * {user: [item, …]}, best first, {user: {item: score}} or {user: [(item, score), …]};
         * a list with a list of item ids for each user, in the order of `split.user_ids`;
-        * a list with a list of scores of all items for each user, which becomes an array.
+        * a list with a list of scores of all items for each user, which becomes an array;
+        * an array of item positions with a row for each user, or the pair (items, scores) of such arrays;
+        * a run of ranx, or the path of a file of lists or of a NumPy array.
     split : Split
     name : str
         Name of the model, for errors.
@@ -332,11 +371,61 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
     """
     if isinstance(model, Mapping):
         return _convert_mapping(model, name)
+    if _is_path(model):
+        return _read_file(model)
+    if type(model).__module__ == "torch" and type(model).__name__ == "Tensor":
+        return convert_lists(_to_array(model), split, name)
+    if type(model).__module__.startswith("ranx."):
+        return Lists(model)
+    if _are_position_arrays(model, split):
+        return Lists(model)
     if isinstance(model, list):
         return _convert_rows(model, split, name)
     if _has_list_columns(model):
         return Lists(model, gaps="raise")
     return model
+
+
+def _to_array(tensor: AnyModel) -> AnyArray:
+    """Return a tensor of torch as an array; gradients and the device are left behind."""
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu()
+    return np.asarray(tensor)
+
+
+def _is_path(model: object) -> bool:
+    """Return whether a model is the path of a file; other text is explained in an error elsewhere."""
+    if isinstance(model, os.PathLike):
+        return True
+    return isinstance(model, str) and Path(model).is_file()
+
+
+def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray:
+    """Return the array or the recommendation lists of a file."""
+    if str(path).lower().endswith(ARRAYS):
+        return read_array(path)
+    return read_lists(path)
+
+
+def _are_position_arrays(model: object, split: Split) -> bool:
+    """Return whether a model is an array of item positions with a row for each user, or (items, scores).
+
+    An array of integers with as many columns as the split has items may hold scores, so that it is no list.
+    """
+    items = model
+    if isinstance(model, tuple) and len(model) == 2:
+        items = model[0]
+        if not isinstance(model[1], np.ndarray) or np.shape(model[1]) != np.shape(items):
+            return False
+        if split.n_users == split.n_items and model[1].dtype.kind in "iu":  # both may be factors
+            return False
+    if not isinstance(items, np.ndarray) or items.ndim != 2 or items.dtype.kind not in "iu":
+        return False
+    n_rows, n_columns = items.shape
+    has_shape = n_rows == split.n_users and 0 < n_columns < split.n_items
+    if not has_shape or items.min() < -1 or items.max() >= split.n_items:
+        return False
+    return all(np.unique(row).size == row.size for row in items)
 
 
 def _has_list_columns(model: object) -> bool:

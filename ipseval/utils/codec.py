@@ -59,7 +59,9 @@ def save(path: str | os.PathLike[str], value: Any, **metadata: Any) -> None:
     """Write a value and plain values as its metadata to a .npz file, without pickle."""
     check_writable(path)
     if Path(path).suffix.lower() != ".npz":
-        raise InputError(f"a file of stored results must end in .npz; got {str(path)!r}.")
+        raise InputError(
+            f"a file of stored results must end in .npz; got {str(path)!r}. Name it {Path(path).stem}.npz."
+        )
     with open_atomically(path) as stream:
         write(stream, value, **metadata)
 

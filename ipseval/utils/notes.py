@@ -139,6 +139,13 @@ def _word_users_without_list(n: int, left_out: bool) -> str:
     return text
 
 
+def _word_smoothed_propensities(n: int, share: float) -> str:
+    item = "an item" if n == 1 else "items"
+    verb = "has" if n == 1 else "have"
+    interactions = format_count(n, "interaction")
+    return f"{interactions} of {item} outside training {verb} a smoothed propensity and {share:.0%} of the weight"
+
+
 def _word_few_resamples(n: int, n_needed: int, level: float) -> str:
     requirement = f"a {level * 100:.4g}% interval, which needs at least {n_needed:,}"
     return f"{format_count(n, 'resample')}: too few for {requirement}"
@@ -211,6 +218,7 @@ WORDINGS = {
         "caution",
         lambda share, limit: f"{share:.0%} of the weight is on items with at most {limit} interactions",
     ),
+    "smoothed_propensities": Wording("caution", _word_smoothed_propensities),
     "heavy_tail": Wording("caution", lambda k: f"heavy-tailed weights of items (Pareto k = {k:.2f})"),
     "clipped_weight": Wording("caution", lambda share: f"clipping cut {share:.0%} of the weight"),
     "low_sample_size": Wording("flag", _word_low_sample_size),

@@ -25,6 +25,10 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "from_records",
     ),
     "ipseval.split_random, split_temporal, split_leave_one_out or split_global_time": (
+        "split_time",
+        "time_split",
+        "temporal_split",
+        "chrono_split",
         "train_test_split",
         "split",
         "random_split",
@@ -122,10 +126,26 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "predictions",
     ),
     "ipseval.PowerLawPropensity, or another class of ipseval.propensity": (
+        "power_law",
+        "power_law_propensity",
         "propensity_score",
         "powerlaw",
         "estimate_propensity",
         "propensity_model",
+    ),
+    "propensity=ipseval.ImpressionPropensity(log=ipseval.read(impressions))": (
+        "from_impressions",
+        "impressions",
+        "impression_propensity",
+        "examination",
+        "position_bias",
+    ),
+    "candidates=ipseval.SampledCandidates(100)": (
+        "sampled_negatives",
+        "n_negatives",
+        "num_negatives",
+        "negatives",
+        "neg_sampling",
     ),
     "ipseval.Evaluation.load(path)": (
         "load_evaluation",
@@ -218,6 +238,7 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "ts",
         "date",
     ),
+    "ipseval.read(log, threshold=…) for the log": ("threshold",),
     "threshold= of ipseval.read": (
         "min_rating",
         "positive_threshold",
@@ -257,7 +278,7 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "show",
         "info",
     ),
-    ".verdict, in words": (
+    ".leader, or .verdict in words": (
         "best",
         "winner",
         "best_model",

@@ -31,6 +31,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Class = TypeVar("Class", bound=type)
 
+# Packages that are imported on first use by functions of the library, and their purpose.
+OPTIONAL_PACKAGES = {"matplotlib": "plots"}
+
 # True while a public function runs: the calls that the library makes itself are not checked again.
 _is_inside_call: ContextVar[bool] = ContextVar("_is_inside_call", default=False)
 
@@ -54,6 +57,14 @@ def public_function(function: Callable[P, R]) -> Callable[P, R]:
             if error.filename is None:  # a pipe, a connection or a full disk
                 raise
             raise InputError(f"a file or folder cannot be used: {error!s:.200}.") from error
+        except ModuleNotFoundError as error:
+            purpose = OPTIONAL_PACKAGES.get(str(error.name).split(".")[0])
+            if purpose is None:
+                raise
+            package = str(error.name).split(".")[0]
+            raise InputError(
+                f"{purpose} need {package}, which is not installed. Install it by pip install {package}."
+            ) from None
         except Exception as error:  # a wrong argument may lead to an error of any library
             text = describe_misfit(function, args, kwargs)
             if text is None:

@@ -178,7 +178,8 @@ def test_a_fit_of_propensities_prints_what_it_says_and_stores_the_table(folder, 
         table["n_interactions"].tolist()
         == pd.read_csv("log.csv")["item"].value_counts().sort_index().tolist()
     )
-    ratio = table["n_interactions"].max() / table["n_interactions"].min()  # P ∝ n with γ = 1
+    # P ∝ n + 1 with γ = 1: a smoothed power law.
+    ratio = (table["n_interactions"].max() + 1) / (table["n_interactions"].min() + 1)
     assert main(["fit", "propensity", "log.csv", "--gamma", "1"]) == 0
     assert capsys.readouterr().out == (
         "Propensity(power law, gamma = 1; per item; relative)\n"

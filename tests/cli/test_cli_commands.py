@@ -370,7 +370,7 @@ OTHERWISE = {
         "compute": "--threads, --memory, --engine, --quiet",
     },
     "read": {
-        "source": "LOG", "propensity": "--propensity-column", "missing": "--incomplete",
+        "source": "LOG", "propensity": "--propensity-column",
     },
     "correct": {
         "models": "--model", "split": "LOG, --split", "rng": "--seed", "prior": "a value made in Python",

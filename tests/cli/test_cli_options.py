@@ -208,7 +208,9 @@ def test_propensities_of_a_table_are_of_items_or_of_pairs_and_probabilities_unle
     assert [found[name].pair is None for name in tables] == [True, True, False]
     power_law = build_propensity(asked("evaluate", "log.csv", "--gamma", "-0.2"), split)
     assert power_law.gamma == -0.2
-    assert power_law.unseen == "drop"
+    assert power_law.unseen == "smooth"
+    dropped = build_propensity(asked("evaluate", "log.csv", "--gamma", "0", "--unseen", "drop"), split)
+    assert dropped.unseen == "drop"
     assert build_propensity(asked("evaluate", "log.csv"), split) is None
 
 

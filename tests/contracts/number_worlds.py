@@ -108,7 +108,7 @@ def shown() -> ipseval.ImpressionLog:
 
 
 PROPENSITIES: dict[str, Callable[[], ipseval.propensity.Propensity]] = {
-    "power law": lambda: ipseval.PowerLawPropensity(gamma=0.5, scale="max").fit(split().train),
+    "power law": lambda: ipseval.PowerLawPropensity(gamma=0.5, scale="max", unseen="drop").fit(split().train),
     "smoothed": lambda: ipseval.PowerLawPropensity(gamma=1, unseen="smooth").fit(split().train),
     "item": lambda: ipseval.KnownPropensity(item=0.9 / (1 + np.arange(N_ITEMS) / 8)).fit(split().train),
     "pair": lambda: ipseval.KnownPropensity(

@@ -93,7 +93,7 @@ def test_a_perfect_ranker_stays_perfect_when_positives_have_no_propensity():
     result = ipseval.evaluate(
         {name: np.asarray(one, dtype=float) for name, one in scores.items()},
         split,
-        propensity=ipseval.PowerLawPropensity(gamma=0.0, scale="max"),
+        propensity=ipseval.PowerLawPropensity(gamma=0.0, scale="max", unseen="drop"),
         metrics=["auc", "ndcg@5", "ap", "rr", "recall@1"],
         estimators=["aoa", "snips", "snips-global", "aoa-pooled"],
     )

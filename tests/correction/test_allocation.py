@@ -201,7 +201,7 @@ def test_validate_compares_with_the_ratio_of_weighted_totals_and_its_error(world
         models,
         split=split,
         random_exposure=exposure,
-        propensities={"0": ipseval.PowerLawPropensity(gamma=0)},
+        propensities={"0": ipseval.PowerLawPropensity(gamma=0, unseen="drop")},
         **POOLED,
     )
     shown = exposure.exclude(split.train).select(exposure.exclude(split.train).positive)
@@ -229,7 +229,7 @@ def test_validate_compares_with_the_ratio_of_weighted_totals_and_its_error(world
 )
 def test_what_cannot_read_weights_is_refused_with_the_reason(world, split, models, options, message):
     exposure = answer(plan(split, models, n_users=60), world)
-    arguments = {"propensities": {"0": ipseval.PowerLawPropensity(gamma=0)}, **POOLED}
+    arguments = {"propensities": {"0": ipseval.PowerLawPropensity(gamma=0, unseen="drop")}, **POOLED}
     with pytest.raises(InputError, match=message):
         ipseval.validate(models, split=split, random_exposure=exposure, **arguments | options)
     with pytest.raises(InputError, match="count exposures and likes"):

@@ -379,3 +379,25 @@ def test_a_weighted_sample_counts_its_effective_number_of_users_only():
     assert weighted.covariance(path, mass) == pytest.approx(covariance * 9 / 7, rel=1e-4)
     equal = RandomSample(**options, n_positives=10**9)
     assert equal.covariance(path, mass) == pytest.approx(covariance * 39 / 37, rel=1e-4)
+
+
+def test_intervals_of_the_frame_and_of_the_report_are_limited_to_the_range_of_the_metrics():
+    path = tiny_path()
+    # The interval of a value near 0 and of one near 1 leaves the range by the normal distribution.
+    path = replace(path, value=np.tile([0.01, 0.99], (len(path.value), 1)), covariance=path.covariance + 0.01)
+    correction = correct_path(path)
+    low, high = correction._interval(np.eye(2))
+    assert low[0] < 0
+    assert high[1] > 1
+    frame = correction.frame
+    assert frame[["ci_low", "ci_high"]].stack().between(0, 1).all()
+    corrected = frame[frame["estimator"] == "corrected"].set_index("model")
+    order = correction.order.set_index("recommender")
+    for column in ("ci_low", "ci_high"):
+        assert order[column].to_dict() == corrected[column].to_dict()
+    assert corrected["ci_low"].iloc[0] == 0
+    assert corrected["ci_high"].iloc[1] == 1
+    text = repr(correction)
+    for model in correction.models:
+        row = corrected.loc[model]
+        assert f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]" in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pandas as pd
@@ -308,3 +308,16 @@ def test_a_plot_names_the_estimand_and_has_the_order_of_the_table(exposure_corre
     assert [label.get_text() for label in axes.get_yticklabels()] == recommenders
     assert exposure_correction.plot(estimator="corrected").get_xlabel().startswith("recall@10: ")
     plots.close("all")
+
+
+def test_the_expected_regret_of_a_correction_does_not_depend_on_the_order_of_its_recommenders(situation):
+    models, split, exposure = situation
+    names = list(models)
+    for random_exposure in (None, exposure):
+        options = {"metrics": METRICS, "random_exposure": random_exposure, "rng": 0}
+        first = ipseval.correct(models, split, **options).order
+        expected = first.set_index(["metric", "recommender"])["expected_regret"].sort_index()
+        for order in permutations(names):
+            permuted = ipseval.correct({name: models[name] for name in order}, split, **options).order
+            regret = permuted.set_index(["metric", "recommender"])["expected_regret"].sort_index()
+            pd.testing.assert_series_equal(regret, expected, rtol=1e-10, atol=1e-14)

@@ -78,7 +78,7 @@ def fixture_evaluation():
             {"v1": lists, "v2": np.zeros((3, 4))},
             split,
             metrics=["recall@2"],
-            propensity=ipseval.PowerLawPropensity(gamma=0),
+            propensity=ipseval.PowerLawPropensity(gamma=0, unseen="drop"),
             low_ess="ignore",
         )
 

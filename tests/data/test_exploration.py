@@ -127,7 +127,7 @@ def test_wrong_masks_rates_and_ids_raise_an_error(change, message):
 def test_a_propensity_refuses_weighted_users_and_weights_must_be_positive():
     exposure = RandomExposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=[1.0, 2.0])
     with pytest.raises(InputError, match="exposure must have equal weights"):
-        ipseval.PowerLawPropensity(gamma="fit", exposure=exposure).fit(make_ids())
+        ipseval.PowerLawPropensity(gamma="fit", exposure=exposure, unseen="drop").fit(make_ids())
     for weight in ([1.0], [1.0, 0.0], [1.0, float("nan")]):
         with pytest.raises(InputError, match="weight"):
             RandomExposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=weight)

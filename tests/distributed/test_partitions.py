@@ -37,7 +37,7 @@ pytestmark = [
 ]
 METRICS = ("recall@5", "mean_dcg@3", "ndcg@5", "hit@1")
 SCALED = PowerLawPropensity(gamma=0.5, scale="max", unseen="smooth")
-UP_TO_A_FACTOR = PowerLawPropensity(gamma=1.0)
+UP_TO_A_FACTOR = PowerLawPropensity(gamma=1.0, unseen="drop")
 ESTIMATORS = ("aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled")
 
 

@@ -113,7 +113,7 @@ def run_script(text: str, folder: Path) -> str:
 def test_the_journey_with_a_downloaded_log_runs_from_its_first_block_to_its_last(tmp_path, shared_data):
     shutil.copy(shared_data("ml-100k") / "u.data", tmp_path)
     printed = run_script(script(DOCS / "cookbook.md", after="## I have a downloaded log"), tmp_path)
-    assert "γ = 0 is assumed, as exposure was not measured." in printed
+    assert "SNIPS assumes γ = 0 and equally exposed users." in printed
     assert "\\begin{tabular}" in (tmp_path / "time.tex").read_text()
     assert "Verdict" in (tmp_path / "time.html").read_text()
 

@@ -26,7 +26,7 @@ def steep(low_ess="ignore", estimators=("aoa", "snips-pooled"), **options):
     ranks, popularity = random_ranks(1)
     # One item is rare, all others are not: its few positives weigh as much as hundreds of others.
     popularity = np.append(popularity[:-1] + 20, 1)
-    propensity = ipseval.PowerLawPropensity(gamma=3.0).fit(popularity=popularity)
+    propensity = ipseval.PowerLawPropensity(gamma=3.0, unseen="drop").fit(popularity=popularity)
     return ipseval.evaluate_ranks(
         ranks,
         propensity=propensity,
@@ -136,7 +136,7 @@ def test_equal_recommenders_have_no_tipping_point(seed):
     ranks, popularity = swapped(seed)
     result = ipseval.evaluate_ranks(
         ranks,
-        propensity=ipseval.PowerLawPropensity(gamma=0.0).fit(popularity=popularity),
+        propensity=ipseval.PowerLawPropensity(gamma=0.0, unseen="drop").fit(popularity=popularity),
         metrics=["atop", "recall@5", "mean_dcg"],
         estimators=["aoa", "snips", "snips-global", "snips-pooled"],
         low_ess="ignore",

@@ -45,7 +45,11 @@ def build_evaluation(
     models = {
         name: scores(data, strength, number) for number, (name, strength) in enumerate(strengths.items())
     }
-    arguments = {"metrics": ["recall@5"], "propensity": ipseval.PowerLawPropensity(gamma=0.0), **options}
+    arguments = {
+        "metrics": ["recall@5"],
+        "propensity": ipseval.PowerLawPropensity(gamma=0.0, unseen="drop"),
+        **options,
+    }
     return ipseval.evaluate(models, data, **arguments)
 
 
@@ -133,9 +137,9 @@ def test_a_flagged_estimate_is_never_clear(old, new):
 
 
 def test_a_difference_under_another_propensity_is_not_tested(new):
-    diff = build_evaluation({"als": 1.5, "ease": 1.0}, propensity=ipseval.PowerLawPropensity(gamma=1.0)).diff(
-        new
-    )
+    diff = build_evaluation(
+        {"als": 1.5, "ease": 1.0}, propensity=ipseval.PowerLawPropensity(gamma=1.0, unseen="drop")
+    ).diff(new)
     rows = diff.frame.set_index("estimator")["p_value"]
     assert rows.filter(like="snips").isna().all()
     assert rows["aoa"].notna().all()
@@ -147,7 +151,9 @@ def test_a_difference_under_another_propensity_is_not_tested(new):
 def test_weighted_estimates_alone_under_another_propensity_leave_nothing_to_conclude():
     first, second = (
         build_evaluation(
-            {"als": 1.0}, propensity=ipseval.PowerLawPropensity(gamma=gamma), estimators=["snips"]
+            {"als": 1.0},
+            propensity=ipseval.PowerLawPropensity(gamma=gamma, unseen="drop"),
+            estimators=["snips"],
         )
         for gamma in (0.0, 1.0)
     )

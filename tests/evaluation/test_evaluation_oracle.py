@@ -89,7 +89,7 @@ def test_ips_agrees_with_the_multilinear_extension_written_out_over_all_subsets(
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_items_unseen_in_training_leave_every_estimator_and_are_counted():
     world = small_world(3)
-    propensity = ipseval.PowerLawPropensity(gamma=0.5).fit(world.split.train)
+    propensity = ipseval.PowerLawPropensity(gamma=0.5, unseen="drop").fit(world.split.train)
     unseen = np.isnan(propensity.item[world.split.test.item])
     assert unseen.any()
     result = ipseval.evaluate(

@@ -210,7 +210,7 @@ def compare_partitions(plays: Plays, split: ipseval.Split) -> None:
 
 
 def compare_estimates(plays: Plays, split: ipseval.Split, n_star, positives, out) -> None:
-    propensity = ipseval.PowerLawPropensity(gamma=0.5)  # P ∝ (n*)^.75, n* counts every repeat
+    propensity = ipseval.PowerLawPropensity(gamma=0.5, unseen="drop")  # P ∝ (n*)^.75, n* counts every repeat
     options = {"metrics": ["auc", "recall@2", "ndcg@2"], "estimators": ["aoa", "snips-global"]}
     evaluation = ipseval.evaluate({"m": plays.scores}, split, propensity=propensity, **options)
     users = [

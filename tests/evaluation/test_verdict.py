@@ -172,7 +172,7 @@ def evaluation() -> ipseval.Evaluation:
     return ipseval.evaluate(
         {name: np.tile(row, (split.n_users, 1)) for name, row in scores.items()},
         split,
-        propensity=ipseval.PowerLawPropensity(gamma=0.0),
+        propensity=ipseval.PowerLawPropensity(gamma=0.0, unseen="drop"),
         metrics=["recall@10", "ndcg@10"],
     )
 

@@ -42,7 +42,7 @@ def test_assumed_weights_that_disagree_leave_no_clear_winner():
         "No clear winner. In the log, a leads by AOA (p = 0.002); "
         "b leads by SNIPS (γ = 0 assumed; p = 0.002)."
     )
-    assert text.assumption == f"{UNIFORM}; γ = 0 is assumed, as exposure was not measured."
+    assert text.assumption == f"{UNIFORM}; SNIPS assumes γ = 0 and equally exposed users."
 
 
 def test_agreement_of_assumed_weights_is_stated():
@@ -100,7 +100,9 @@ def test_a_winner_by_design_is_named_with_its_largest_p_value():
         "a is significantly better than all 2 others by SNIPS (propensities known by design), "
         "largest adjusted p = 0.002."
     )
-    assert text.assumption == "SNIPS is consistent if the logged propensities are the true ones."
+    assert text.assumption == (
+        "SNIPS is consistent if the logged propensities are the true ones and users were exposed equally."
+    )
     assert text.next_step == ""
     sentence = conclusion(decide(AB, BA, "design", significant=("ab",)))
     assert sentence == "b is significantly better than a by SNIPS (propensities known by design), p = 0.002."
@@ -131,7 +133,7 @@ def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_
 def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
     text = write_verdict([decide(AB, BA, "exposure", gamma=0.69, significant=("ab",))])
     assert "b leads by SNIPS (γ = 0.69 from random exposure; p = 0.002)." in text.conclusion
-    assert text.assumption == f"{UNIFORM}."
+    assert text.assumption == f"{UNIFORM}; SNIPS assumes equally exposed users."
     assert text.next_step == "`ipseval correct` compares the recommenders on the random exposure itself."
 
 

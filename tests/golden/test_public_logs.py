@@ -165,7 +165,7 @@ def test_the_difference_between_aoa_and_snips_global_is_reproduced_on_a_real_log
     evaluation = ipseval.evaluate(
         models,
         split,
-        propensity=ipseval.PowerLawPropensity(gamma=0),
+        propensity=ipseval.PowerLawPropensity(gamma=0, unseen="drop"),
         metrics=["ndcg@10", "recall@10", "atop"],
     )
     for metric in evaluation.metrics:

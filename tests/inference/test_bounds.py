@@ -65,7 +65,7 @@ def evaluate_random_ranks(metrics=("recall@10", "dcg@10", "ndcg@10")):
     ranks, popularity = random_ranks(3, n_users=20)
     return ipseval.evaluate_ranks(
         ranks,
-        propensity=ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity),
+        propensity=ipseval.PowerLawPropensity(gamma=0.5, unseen="drop").fit(popularity=popularity),
         metrics=metrics,
         estimators=("aoa", "snips", "snips-global", "snips-pooled"),
         low_ess="ignore",

@@ -17,7 +17,7 @@ def evaluate_random_ranks(**options):
     ranks, popularity = random_ranks(2, n_users=80)
     return ipseval.evaluate_ranks(
         ranks,
-        propensity=ipseval.PowerLawPropensity(gamma=0.2).fit(popularity=popularity),
+        propensity=ipseval.PowerLawPropensity(gamma=0.2, unseen="drop").fit(popularity=popularity),
         metrics=("recall@10", "auc"),
         estimators=("aoa", "snips-global"),
         low_ess="ignore",

@@ -34,7 +34,7 @@ def evaluate_items(propensity, estimators=("aoa", "snips-global")):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_weight_of_a_group_is_the_sum_of_its_inverse_propensities():
     """γ = 0: P ∝ √n*, so weights are 1, 1/3, 1/4 and 1/4 of a, c, d and d: in all 11/6."""
-    evaluation = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0))
+    evaluation = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0, unseen="drop"))
     groups = group_weights_by_popularity(
         evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity
     )
@@ -61,7 +61,9 @@ def test_unweighted_estimators_have_no_popularity_groups():
     assert group_weights_by_popularity(
         unweighted.samples["any"], unweighted.definitions[1], unweighted.propensity
     ).empty
-    weighted = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0), ["aoa", "snips-pooled", "snips-global"])
+    weighted = evaluate_items(
+        ipseval.PowerLawPropensity(gamma=0.0, unseen="drop"), ["aoa", "snips-pooled", "snips-global"]
+    )
     assert group_weights_by_popularity(
         weighted.samples["any"], weighted.definitions[1][:1], weighted.propensity
     ).empty

@@ -93,7 +93,7 @@ def repeat_users(positives, propensity: Propensity, counts: np.ndarray) -> Sampl
 @pytest.mark.parametrize(("seed", "metrics"), [(0, METRICS), (1, METRICS[1:3])])
 def test_replicates_equal_evaluations_of_logs_in_which_users_are_repeated(seed, metrics):
     log, ranks = world(seed)
-    rule = PowerLawPropensity(gamma=0, scale="max").refit(
+    rule = PowerLawPropensity(gamma=0, scale="max", unseen="drop").refit(
         log, lambda popularity, _: 0.5 * popularity.max() / popularity.sum()
     )
     requested_metrics = [metric(name) for name in metrics if name != "auc"] + [
@@ -125,7 +125,7 @@ def test_the_popularity_of_a_resample_counts_each_user_as_often_as_drawn():
         pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 2]}), users=range(3), items=range(3)
     )
     seen = []
-    rule = PowerLawPropensity(eta=1).refit(
+    rule = PowerLawPropensity(eta=1, unseen="drop").refit(
         log, lambda popularity, counts: seen.append((popularity, counts)) or 1.0
     )
     propensity = rule(np.array([2, 1, 0]))
@@ -138,7 +138,10 @@ def test_gamma_above_one_in_a_resample_does_not_warn_again():
     log, _ = world(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert PowerLawPropensity(gamma=2.0).refit(log)(np.ones(log.n_users, dtype=int)).gamma == 2.0
+        assert (
+            PowerLawPropensity(gamma=2.0, unseen="drop").refit(log)(np.ones(log.n_users, dtype=int)).gamma
+            == 2.0
+        )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +154,7 @@ def test_gamma_above_one_in_a_resample_does_not_warn_again():
 )
 def test_the_result_of_refit_and_the_interval_method_are_checked(result, interval, words):
     ranks, popularity = random_ranks(0, models=1)
-    propensity = ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity)
+    propensity = ipseval.PowerLawPropensity(gamma=0.5, unseen="drop").fit(popularity=popularity)
     evaluation = ipseval.evaluate_ranks(ranks, propensity=propensity, metrics=("atop",), low_ess="ignore")
     with pytest.raises(InputError, match=words):
         evaluation.with_intervals(interval, refit=lambda _: result, n_resamples=5)

@@ -134,7 +134,7 @@ def evaluate_two_items(hits: dict[str, tuple[int, int]]) -> ipseval.Evaluation:
     }
     return ipseval.evaluate_ranks(
         ranks,
-        propensity=ipseval.PowerLawPropensity(gamma=0.0).fit(popularity=[4, 1, 1, 1, 1]),
+        propensity=ipseval.PowerLawPropensity(gamma=0.0, unseen="drop").fit(popularity=[4, 1, 1, 1, 1]),
         metrics=("recall@1",),
         estimators=("snips-pooled",),
         low_ess="ignore",
@@ -245,7 +245,7 @@ def evaluate_three_positives(gamma: float, hits: dict[str, tuple[int, int, int]]
     }
     return ipseval.evaluate_ranks(
         ranks,
-        propensity=ipseval.PowerLawPropensity(gamma=gamma).fit(popularity=[4, 1, 1, 1, 1]),
+        propensity=ipseval.PowerLawPropensity(gamma=gamma, unseen="drop").fit(popularity=[4, 1, 1, 1, 1]),
         metrics=metrics,
         estimators=("snips-pooled", "aoa", "snips"),
         low_ess="ignore",

@@ -30,7 +30,7 @@ def diagnose_sample(sample, propensity, *, weighted=True):
 
 def diagnose_items(popularity, floor=None, weighted=True):
     """Diagnose users 0, 0, 1 with items 0, 1, 0 at ranks 1, 2, 1; P ∝ n* (γ = 1)."""
-    propensity = ipseval.PowerLawPropensity(gamma=1.0, scale="max").fit(popularity=popularity)
+    propensity = ipseval.PowerLawPropensity(gamma=1.0, scale="max", unseen="drop").fit(popularity=popularity)
     if floor is not None:
         propensity = propensity.clip(floor=floor)
     positives = ranked([0, 0, 1], [0, 1, 0], [0, 1, 0], n_users=2, n_items=2)
@@ -103,7 +103,7 @@ def evaluate_steep_weights(low_ess: str) -> ipseval.Evaluation:
     popularity = np.append(popularity[:-1] + 20, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ipseval.errors.IdentificationWarning)
-        propensity = ipseval.PowerLawPropensity(gamma=3.0).fit(popularity=popularity)
+        propensity = ipseval.PowerLawPropensity(gamma=3.0, unseen="drop").fit(popularity=popularity)
     return ipseval.evaluate_ranks(
         ranks,
         propensity=propensity,
@@ -163,7 +163,11 @@ def split_sample() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((N_USERS, N_ITEMS)) < 0.2)
     popularity = np.arange(1, N_ITEMS + 1)
-    propensity = ipseval.PowerLawPropensity(gamma=1.0, scale="max").fit(popularity=popularity).clip(floor=0.1)
+    propensity = (
+        ipseval.PowerLawPropensity(gamma=1.0, scale="max", unseen="drop")
+        .fit(popularity=popularity)
+        .clip(floor=0.1)
+    )
 
     def sample(users: slice) -> Sample:
         rows = np.isin(user, np.arange(N_USERS)[users])
@@ -402,3 +406,25 @@ def test_an_estimator_must_define_positive_weights():
 
     with pytest.raises(TypeError, match="weight_positives"):
         Silent()
+
+
+def test_positives_with_a_smoothed_propensity_are_counted_with_their_weight():
+    # Smoothing by 1 makes n* = 0, 3 into 1, 4: with γ = 1, w = 1, 1/4, 1 up to a factor, and 2 of 2.25 are smoothed.
+    propensity = ipseval.PowerLawPropensity(gamma=1.0).fit(popularity=[0, 3])
+    positives = ranked([0, 0, 1], [0, 1, 0], [0, 1, 0], n_users=2, n_items=2)
+    sample = Sample(positives, propensity.for_pairs(positives.user, positives.item), False)
+    diagnosis = diagnose_sample(sample, propensity)
+    assert diagnosis.n_smoothed == 2
+    assert diagnosis.smoothed_share == pytest.approx(2 / 2.25)
+    assert diagnosis.rare_share == diagnosis.smoothed_share  # n* = 3 is not rare
+    text = "2 interactions of items outside training have a smoothed propensity and 89% of the weight"
+    assert text in [str(note) for note in diagnosis.cautions]
+    first, second = (WeightTotals.from_sample(sample, propensity, weighted=True) for _ in range(2))
+    merged = first.merge(second).diagnostics(SampleSize.of(sample), propensity)
+    assert merged.n_smoothed == 4
+    assert merged.smoothed_share == pytest.approx(2 / 2.25)
+    unweighted = diagnose_sample(sample, propensity, weighted=False)
+    assert (unweighted.n_smoothed, unweighted.cautions) == (0, ())
+    dropped = ipseval.PowerLawPropensity(gamma=1.0, unseen="drop").fit(popularity=[1, 3])
+    sample = Sample(positives, dropped.for_pairs(positives.user, positives.item), False)
+    assert diagnose_sample(sample, dropped).n_smoothed == 0

@@ -286,7 +286,7 @@ def test_invalid_requests_raise_before_models_are_ranked():
     with pytest.raises(InputError, match="adds up contributions of single items, and ndcg@3"):
         run(metrics=["ndcg@3"])
     with pytest.raises(PropensityError, match="needs the chance of being shown"):
-        run(propensity=ipseval.PowerLawPropensity(gamma=0))
+        run(propensity=ipseval.PowerLawPropensity(gamma=0, unseen="drop"))
     lists = pd.DataFrame({"user": split.user_ids[:2], "item": split.item_ids[:2], "rank": 1})
     with pytest.raises(InputError, match="need scores of all items"):
         evaluate_rewards({"m": lists}, split, Rewards(log, rng=0), **good)

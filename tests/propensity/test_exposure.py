@@ -28,7 +28,9 @@ def test_coat_gives_gamma_237_with_standard_error_080_through_the_power_law_in_o
     shown_user, shown_item = np.nonzero(random > 0)
     exposure = RandomExposure(shown_user, shown_item, random[shown_user, shown_item] >= 4, 290, 300)
     with pytest.warns(IdentificationWarning, match="counting noise"):
-        propensity = PowerLawPropensity(gamma="fit", exposure=exposure, scale="calibrated").fit(log)
+        propensity = PowerLawPropensity(
+            gamma="fit", exposure=exposure, scale="calibrated", unseen="drop"
+        ).fit(log)
     fit = propensity.fit
     assert (propensity.gamma, fit.standard_error) == pytest.approx((0.237, 0.080), abs=0.001)
     assert (fit.n_items, fit.n_unseen, propensity.n_capped) == (284, 16, 0)

@@ -53,7 +53,7 @@ def test_every_model_of_the_registry_has_fit_with_the_training_log_alone():
 
 
 def test_partitions_of_users_accept_a_label():
-    fitted = _fit_propensity("power-law:gamma=0", np.array([1, 4, 9]))
-    assert fitted.item == pytest.approx([1, 2, 3])
+    fitted = _fit_propensity("power-law:gamma=0", np.array([0, 3, 8]))
+    assert fitted.item == pytest.approx([1, 2, 3])  # the root of n* + 1
     with pytest.raises(UnknownNameError, match="Did you mean 'power-law'"):
         _fit_propensity("powerlow", np.array([1, 4, 9]))

@@ -116,20 +116,23 @@ def test_a_chain_repeats_every_combination_of_steps_at_another_gamma():
 
 
 def test_a_chain_holds_the_largest_propensity_of_a_scale_and_the_cap():
-    power_law = PowerLawPropensity(gamma=0.0, scale=0.1).fit(popularity=[4, 16, 64])
+    power_law = PowerLawPropensity(gamma=0.0, scale=0.1, unseen="drop").fit(popularity=[4, 16, 64])
     assert power_law.gamma_chain().for_gamma(0.0)[0] == pytest.approx([0.2, 0.4, 0.8])
     assert power_law.gamma_chain().for_gamma(1.0)[0] == pytest.approx([0.05, 0.2, 0.8])
-    assert PowerLawPropensity(eta=1, scale=0.25).fit(popularity=[1, 4]).item.tolist() == [0.25, 1]
+    assert PowerLawPropensity(eta=1, scale=0.25, unseen="drop").fit(popularity=[1, 4]).item.tolist() == [
+        0.25,
+        1,
+    ]
     gamma_fit = fit_gamma_from_exposure(
         [4, 16, 36, 64, 100], [9] * 5, [1, 2, 3, 4, 5], held_out=[1] * 5, n_users=1
     )
     steep = replace(gamma_fit, gamma=0.0, scale=0.2)
     with pytest.warns(DataWarning, match=r"2 of 4 items .* \(at most 2\)"):
-        capped_power_law = PowerLawPropensity(gamma=steep, scale="calibrated").fit(
+        capped_power_law = PowerLawPropensity(gamma=steep, scale="calibrated", unseen="drop").fit(
             popularity=[4, 25, 49, 100]
         )
     assert capped_power_law.item == pytest.approx([0.4, 1, 1, 1])
-    assert PowerLawPropensity(gamma=steep, scale="max").fit(popularity=[4, 9]).item.max() == 1
+    assert PowerLawPropensity(gamma=steep, scale="max", unseen="drop").fit(popularity=[4, 9]).item.max() == 1
     assert repr(capped_power_law.steps) == "(power-law(gamma=0, top=2), cap())"
     p, slope = capped_power_law.gamma_chain().for_gamma(0.0)
     assert (p, slope[2:].tolist()) == (pytest.approx([0.4, 1, 1, 1]), [0, 0])
@@ -137,7 +140,7 @@ def test_a_chain_holds_the_largest_propensity_of_a_scale_and_the_cap():
 
 
 def test_a_chain_computes_its_derivative_by_gamma():
-    propensity = PowerLawPropensity(gamma=0.0, scale="max").fit(popularity=[1, 2, 5, 9, 40])
+    propensity = PowerLawPropensity(gamma=0.0, scale="max", unseen="drop").fit(popularity=[1, 2, 5, 9, 40])
     propensity = propensity.clip(floor=0.45).held_out(test_fraction=0.2, popularity_source="log")
     chain = propensity.gamma_chain()
     high, low = (np.log(chain.for_gamma(0.5 + shift)[0]) for shift in (1e-6, -1e-6))
@@ -145,7 +148,7 @@ def test_a_chain_computes_its_derivative_by_gamma():
 
 
 def test_clipping_before_holding_out_cuts_weights_on_the_held_out_scale():
-    first = PowerLawPropensity(gamma=0.0, scale="max").fit(popularity=[1, 100])
+    first = PowerLawPropensity(gamma=0.0, scale="max", unseen="drop").fit(popularity=[1, 100])
     propensity = first.clip(floor=0.2).held_out(test_fraction=0.5, popularity_source="log")
     # P = .1 and 1, clipped .2 and 1; held out .5P/(1 − .5P): 1/19 and 1, clipped 1/9 and 1.
     assert propensity.cut_weight(np.zeros(2, int), np.arange(2)) == pytest.approx((19 - 9, 19 + 1))
@@ -153,10 +156,10 @@ def test_clipping_before_holding_out_cuts_weights_on_the_held_out_scale():
 
 def test_a_warning_names_the_line_of_the_user():
     with pytest.warns(IdentificationWarning, match=r"gamma = 1.5 > 1.*n_i ∝ n\*_i\^-0.25") as caught:
-        PowerLawPropensity(gamma=1.5).fit(popularity=[1, 2])
+        PowerLawPropensity(gamma=1.5, unseen="drop").fit(popularity=[1, 2])
     assert caught[0].filename == __file__
     with pytest.warns(IdentificationWarning) as caught:
-        PowerLawPropensity(gamma="fit", recommendations=np.array([[0], [1], [1]]), source="evaluated").fit(
-            ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1, 2, 0], "item": [0, 1, 1, 2]}))
-        )
+        PowerLawPropensity(
+            gamma="fit", recommendations=np.array([[0], [1], [1]]), source="evaluated", unseen="drop"
+        ).fit(ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1, 2, 0], "item": [0, 1, 1, 2]})))
     assert {warning.filename for warning in caught} == {__file__}

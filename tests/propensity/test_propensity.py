@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval.data import Interactions
-from ipseval.errors import PropensityError
-from ipseval.propensity import PowerLawPropensity, Propensity
+from ipseval.errors import IdentificationWarning, PropensityError
+from ipseval.propensity import PowerLawPropensity, Propensity, fit_gamma_from_exposure
 
 KNOWN = Propensity(np.array([0.1, 0.2, 0.5]), True, "known per item", 3)
 PAIR = Propensity(None, True, "known", 3, pair=np.array([0.1, 0.5]), pair_key=np.array([1, 3]))
@@ -38,10 +40,12 @@ def test_the_cut_share_has_its_hand_computed_value():
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"eta": 0.5}, [np.nan, 2, 4]),
+        ({"eta": 0.5}, [1, np.sqrt(5), np.sqrt(17)]),
+        ({"eta": 0.5, "unseen": "drop"}, [np.nan, 2, 4]),
         ({"eta": 0.5, "unseen": "smooth", "smoothing": 9}, [3, np.sqrt(13), 5]),
-        ({"gamma": -1}, [np.nan, 1, 1]),
-        ({"gamma": 0, "scale": "max"}, [np.nan, 0.5, 1]),
+        ({"gamma": -1}, [1, 1, 1]),
+        ({"gamma": -1, "unseen": "drop"}, [np.nan, 1, 1]),
+        ({"gamma": 0, "scale": "max", "unseen": "drop"}, [np.nan, 0.5, 1]),
         ({"gamma": 0, "scale": 0.1, "unseen": "smooth", "smoothing": 9}, [0.3, 0.1 * np.sqrt(13), 0.5]),
     ],
 )
@@ -91,4 +95,30 @@ def test_gamma_and_eta_name_the_same_propensity(gamma, eta):
     fits = ((PowerLawPropensity(eta=eta), None), (PowerLawPropensity(gamma=0.5), lambda *_: gamma))
     for model, rule in fits:
         again = model.refit(log, rule)(counts)
-        assert (again.gamma, again.popularity.tolist()) == (pytest.approx(gamma), [1, 3])
+        assert again.gamma == pytest.approx(gamma)
+        assert again.training_popularity.tolist() == [1, 3]
+
+
+def test_smoothing_is_remembered_and_taken_off_the_popularity():
+    smoothed = PowerLawPropensity(gamma=0.0, smoothing=0.1).fit(popularity=[0, 3, 7])
+    assert smoothed.smoothing == 0.1
+    assert smoothed.training_popularity.tolist() == [0, 3, 7]
+    assert smoothed.clip(floor=0.5).training_popularity.tolist() == [0, 3, 7]
+    dropped = PowerLawPropensity(gamma=0.0, unseen="drop").fit(popularity=[0, 3, 7])
+    assert dropped.smoothing == 0
+    assert dropped.training_popularity.tolist() == [0, 3, 7]
+    assert KNOWN.training_popularity is None
+
+
+def test_smoothing_keeps_the_number_of_relevant_pairs_of_a_calibrated_scale():
+    popularity = np.array([4, 16, 36, 64, 100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)
+        gamma_fit = fit_gamma_from_exposure(popularity, [9] * 5, [1, 2, 3, 4, 5], n_users=400)
+    numbers = {}
+    for unseen in ("drop", "smooth"):
+        model = PowerLawPropensity(gamma=gamma_fit, scale="calibrated", unseen=unseen, smoothing=3)
+        propensity = model.fit(popularity=popularity)
+        assert propensity.n_capped == 0
+        numbers[unseen] = (popularity / propensity.item).sum()
+    assert numbers["smooth"] == pytest.approx(numbers["drop"], rel=1e-12)

@@ -149,7 +149,7 @@ CASES: dict[str, Callable[[], object]] = {
     ).fit(popularity=[0, 1, 0]),
     r"1 of 2 items a propensity above 1; the largest scale .* is 0.25": lambda: PowerLawPropensity(
         eta=1, scale=0.5
-    ).fit(popularity=[1, 4]),
+    ).fit(popularity=[0, 3]),
     r"a number > 0; got 0\.": lambda: PowerLawPropensity(gamma=0, scale=0),
     r"a number > 0; got inf\.": lambda: PowerLawPropensity(gamma=0, scale=np.inf),
     "smoothing must be a finite number > 0": lambda: PowerLawPropensity(gamma=0, smoothing=0),

@@ -55,7 +55,7 @@ def evaluation() -> ipseval.Evaluation:
     return ipseval.evaluate(
         {"a|b_c & 5 %": bad, ATTACK: good},
         split,
-        propensity=ipseval.PowerLawPropensity(gamma=0.0),
+        propensity=ipseval.PowerLawPropensity(gamma=0.0, unseen="drop"),
         metrics=["recall@5", "auc"],
         estimators=["aoa", "snips", "snips-global"],
         low_ess="ignore",

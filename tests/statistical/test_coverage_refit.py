@@ -79,7 +79,7 @@ def data_set(rng: np.random.Generator) -> tuple[ipseval.Interactions, ipseval.Ra
 def intervals(rng: np.random.Generator, n_resamples: int) -> tuple[pd.Series, pd.Series]:
     """The row of the frame with γ taken as known, and with γ fitted again."""
     log, positives, exposure = data_set(rng)
-    rule = ipseval.PowerLawPropensity(gamma=0).refit(log, exposure)
+    rule = ipseval.PowerLawPropensity(gamma=0, unseen="drop").refit(log, exposure)
     evaluation = ipseval.evaluate_ranks(
         {"popular": positives},
         propensity=rule(np.ones(N_USERS, dtype=int)),

@@ -343,3 +343,34 @@ def test_a_covariance_needs_two_users() -> None:
     assert np.isnan(_compute_covariance(parts, 1)).all()
     assert _compute_covariance(parts, 2).tolist() == [[2 * 0.3125, 2 * -0.25], [2 * -0.25, 2 * 1.0]]
     assert _compute_covariance(parts[:, :1], 3).tolist() == [[1.5 * 0.3125]]
+
+
+@pytest.mark.slow
+def test_bootstrap_intervals_of_a_comparison_miss_the_true_agreement_where_differences_are_small():
+    # Ten recommenders 0.01 apart, of which two swap; 100 users whose values vary by 0.3 around them.
+    rng = np.random.default_rng(0)
+    truth = 0.01 * np.arange(10)
+    swapped = truth[[1, 0, *range(2, 10)]]
+    true_tau = 1 - 2 / 45
+    n_covered = 0
+    for _ in range(50):
+        weights = rng.multinomial(100, np.full(100, 0.01), size=200) / 100
+        results = []
+        for split, values in (("a", truth), ("b", swapped)):
+            users = values + 0.3 * rng.standard_normal((100, 10))
+            results.append(
+                ProtocolResult(
+                    setting=Setting("log", split, "all", "full", "aoa", None),
+                    metric="recall@10",
+                    estimates=users.mean(axis=0),
+                    covariance=np.cov(users.T) / 100,
+                    replicates=weights @ users,
+                    repeats=users.mean(axis=0)[None],
+                    n_users=100,
+                )
+            )
+        study = ProtocolStudy(pd.DataFrame(), tuple(results), tuple("abcdefghij"))
+        (comparison,) = study.comparisons("split")
+        low, high = comparison.agreement.intervals["tau_b"]
+        n_covered += low <= true_tau <= high
+    assert n_covered < 5

@@ -174,8 +174,10 @@ def test_another_propensity_is_an_error_for_weighted_estimators_only(tmp_path):
     path = tmp_path / "weighted.npz"
     options = {"metrics": ["recall@5"], "estimators": ["aoa", "snips-global"]}
     scores = add_noise(TRUTH, 1)
-    evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.5), **options).save(path, ranks=False)
-    other_gamma = evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.6), **options)
+    evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.5, unseen="drop"), **options).save(
+        path, ranks=False
+    )
+    other_gamma = evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.6, unseen="drop"), **options)
     assert_not_worse(other_gamma, path, metric="recall@5", estimator="aoa")
     with pytest.raises(InputError, match=r"propensity_sha256 .*gamma = 0\.5' -> 'power law, gamma = 0\.6'"):
         assert_not_worse(other_gamma, path, metric="recall@5", estimator="snips-global")
@@ -194,7 +196,7 @@ def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(ba
 
 def test_one_row_of_the_differences_decides():
     options = {"metrics": ["ndcg@5", "recall@5", "rr"], "estimators": ["aoa", "aoa-pooled", "snips-global"]}
-    options |= {"propensity": PowerLawPropensity(gamma=0.5), "low_ess": "ignore"}
+    options |= {"propensity": PowerLawPropensity(gamma=0.5, unseen="drop"), "low_ess": "ignore"}
     new, old = (evaluate_scores(add_noise(TRUTH, seed), **options) for seed in (1, 2))
     frame = gate(new, old, metric="recall@5", estimator="aoa-pooled").frame
     assert len(frame) == 9

@@ -347,6 +347,21 @@ def test_a_process_runs_where_it_can_be_asked_even_if_it_is_of_somebody_else(mon
     assert [artefacts._is_running(name) for name in ("1", "2", "x")] == [True, False, False]
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_an_id_may_be_the_text_na_and_is_missing_only_if_it_is_empty(ending, tmp_path):
+    frame = pd.DataFrame(
+        {"uid": ["NA", "null", None], "item": ["a", "None", "nan"], "score": [1.0, None, 3.0]}
+    )
+    path = tmp_path / f"a.{ending}"
+    frame.to_csv(path, index=False, sep="," if ending == "csv" else "\t", na_rep="")
+    table = artefacts.read_table(path, {"uid": "user"})
+    assert table["user"].tolist()[:2] == ["NA", "null"]
+    assert table["user"].isna().tolist() == [False, False, True]
+    assert table["item"].tolist() == ["a", "None", "nan"]
+    path.write_text(path.read_text().replace("null", "x").replace("3.0", "NA"))
+    assert artefacts.read_table(path)["score"].isna().tolist() == [False, True, True]
+
+
 def test_tables_are_read_by_their_ending_and_columns_renamed(tmp_path):
     frame = pd.DataFrame({"u": [1, 2], "item": [3, 4]})
     frame.to_csv(tmp_path / "a.csv", index=False)

@@ -18,7 +18,12 @@ from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Duplicates, Interactions
 from ipseval.data.reading._id_columns import encode_id_column, find_places
 from ipseval.data.reading._rating_scale import Threshold, find_rating_scale, means_ratings
-from ipseval.data.reading._role_checks import CHECKED_ROLES, RoleProblem, check_assignment
+from ipseval.data.reading._role_checks import (
+    CHECKED_ROLES,
+    RoleProblem,
+    check_assignment,
+    check_unread_outcomes,
+)
 from ipseval.data.reading._source import Source
 from ipseval.data.reading._time_columns import Units, read_times
 from ipseval.data.reading._value_columns import (
@@ -203,7 +208,7 @@ class LogBuilder:
             row = int(np.flatnonzero(ids.codes == labels.index(name))[0])
             self.audit.add_problem(f"row {row} of {description} repeats the header", "Remove that line")
 
-    def check_roles(self, source: Source) -> None:
+    def check_roles(self, source: Source, ignored_columns: Sequence[str] = ()) -> None:
         """Check that columns fit roles for which the caller has not named them; add a problem or a note."""
         if source.has_fixed_roles or not self.evidence or self.audit.problems:
             return
@@ -226,6 +231,13 @@ class LogBuilder:
             cells = _load_all_cells(source, candidates)
             role_problem = self._check_assignment(columns, cells, source)
         self.add_role_problem(role_problem)
+        if has_no_header and role_problem is None and not {"value", "clicked"} & set(self.column_names):
+            unread_columns = []
+            for name in source.columns:
+                if name not in self.column_names.values() and name not in ignored_columns:
+                    unread_columns.append(name)
+
+            self.add_role_problem(check_unread_outcomes(unread_columns, cells, self.keep.size))
 
     def add_role_problem(self, role_problem: RoleProblem | None) -> None:
         """Add the problem of columns that do not fit their roles as an error or as a count, if there is one."""

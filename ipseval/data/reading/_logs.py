@@ -69,11 +69,12 @@ def read(
 
     Parameters
     ----------
-    source : path, data frame, mapping or sparse matrix
+    source : path, data frame, mapping, list of tuples or sparse matrix
         * A file of text (CSV, TSV, u.data), JSON (.json as pandas writes it, .jsonl, .ndjson) or Parquet, or
           a folder of Parquet files. Text and JSON may be compressed by gzip, bz2, xz or zip.
         * A data frame that narwhals supports (pandas, polars, pyarrow, DuckDB relations, …).
         * A mapping of columns, or {user: [item, …]}.
+        * A list of tuples (user, item, …), whose columns have the roles of those of a file without a header.
         * A scipy sparse matrix of users × items, whose ids are `users` and `items`, or the numbers of rows
           and columns.
 
@@ -194,7 +195,7 @@ def read(
         opened_source, names, ignored_columns, use_outcomes=not isinstance(min_value, float)
     )
     builder = LogBuilder.from_source(opened_source, match, units, na_values=missing_text)
-    builder.check_roles(opened_source)
+    builder.check_roles(opened_source, ignored_columns)
     if min_value is None and opened_source.layout is not None and opened_source.layout.trec == "qrels":
         min_value = 1.0
     builder.leave_out_missing(missing)

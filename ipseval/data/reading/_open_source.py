@@ -10,6 +10,7 @@ from ipseval.data.reading._file_source import open_file
 from ipseval.data.reading._frame_source import open_frame
 from ipseval.data.reading._list_rows import explode_lists
 from ipseval.data.reading._mapping_source import open_mapping
+from ipseval.data.reading._record_source import are_records, open_records
 from ipseval.data.reading._source import ReadOptions, Source
 from ipseval.utils.checks import refuse_masked
 
@@ -30,5 +31,7 @@ def _open_table(source: object, options: ReadOptions, frame_name: str) -> Source
         return replace(open_file(source, options), is_file=True)
     if isinstance(source, Mapping):
         return open_mapping(source, options, frame_name)
+    if are_records(source):
+        return open_records(source, "the list")
     refuse_masked(source, "the source")
     return open_frame(source, frame_name)

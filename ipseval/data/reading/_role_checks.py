@@ -141,6 +141,27 @@ class RoleProblem:
     is_error: bool
 
 
+def check_unread_outcomes(
+    unread_columns: Sequence[str], cells: Mapping[str, Sequence[str]], n_rows: int
+) -> RoleProblem | None:
+    """Return the problem of an unread column of 0 and 1 in a file without names; None if there is none.
+
+    Where such a column holds clicks, the rows with 0 are not positives.
+    """
+    for name in unread_columns:
+        values = {cell.strip() for cell in cells.get(name, ())}
+        if values != {"0", "1"}:
+            continue
+        problem = Problem(
+            f"column {name!r} must have a role if it holds clicks; got 0 and 1, and no column is read as clicks "
+            "or values",
+            f"Name it by {{clicked={name}}} or {{value={name}}}, or pass {{ignore={name}}} to count every row "
+            "as a positive",
+        )
+        return RoleProblem(problem, is_error=n_rows >= MIN_ROWS)
+    return None
+
+
 def check_assignment(
     columns: Mapping[str, str],
     evidence: Mapping[str, Evidence],

@@ -26,34 +26,13 @@ from ipseval.data.reading._dialect import (
     is_regular,
     split_fields,
 )
+from ipseval.data.reading._whole_numbers import are_whole_numbers, is_in_usual_spelling, sum_field_lengths
 from ipseval.errors import InputError, Problem, ProblemsError
-from ipseval.utils.artefacts import reading
+from ipseval.utils.artefacts import MISSING_TEXT, reading
 from ipseval.utils.checks import format_examples
 
 LayoutName = Literal["auto", "table", "pairs", "adjacency", "trec"]
 LAYOUTS = ("auto", "table", "pairs", "adjacency", "trec")
-# Text that pandas reads as a missing number or time; an id is missing only if it is empty.
-MISSING_TEXT = (
-    "",
-    "#N/A",
-    "#N/A N/A",
-    "#NA",
-    "-1.#IND",
-    "-1.#QNAN",
-    "-NaN",
-    "-nan",
-    "1.#IND",
-    "1.#QNAN",
-    "<NA>",
-    "N/A",
-    "NA",
-    "NULL",
-    "NaN",
-    "None",
-    "n/a",
-    "nan",
-    "null",
-)
 MIN_LINES = 5  # lines of unequal length are adjacency lists only in files with so many lines
 _UNIT_SEPARATOR = b"\x1f"  # replaces a separator of several letters, which the parser does not support
 _BLANK_LINES = re.compile(rb"\n *(?=\n)")
@@ -218,13 +197,14 @@ def read_text(
     encoding: str,
     na_values: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return columns of a text file; those in `id_columns` are read as text, whatever they contain."""
+    """Return columns of a text file; ids are whole numbers where all are written so, and text elsewhere."""
     with reading(path, ENCODING_ADVICE):
         content = decode_to_utf8(read_bytes(path), encoding)
     lines = _use_unchanged(content, layout)
     if lines is None:
         lines = _normalise(path, content, layout.separator)
         if layout.name == "adjacency":
+            _check_last_list(path, content)
             return _read_adjacency_lists(lines)[list(columns)]
         lines = _detect_quoting(path, lines)
         n_records = _check_fields(path, lines, layout)
@@ -232,11 +212,30 @@ def read_text(
         n_records = lines.content.count(b"\n")
     del content
     id_names = [name for name in columns if name in set(id_columns)]
+    number_names = _find_columns_of_numbers(lines, layout, id_names)
     frame = _parse_columns(
-        path=path, lines=lines, layout=layout, columns=columns, id_columns=id_names, na_values=na_values
+        path=path,
+        lines=lines,
+        layout=layout,
+        columns=columns,
+        id_columns=id_names,
+        number_columns=number_names,
+        na_values=na_values,
     )
+    if not _are_written_as_numbers(lines, layout, frame[number_names]):
+        number_names = []
+        frame = _parse_columns(
+            path=path,
+            lines=lines,
+            layout=layout,
+            columns=columns,
+            id_columns=id_names,
+            number_columns=number_names,
+            na_values=na_values,
+        )
     for name in id_names:
-        frame[name] = _to_categories(frame[name])
+        if name not in number_names:
+            frame[name] = _to_categories(frame[name])
     n_rows = n_records - layout.header
     if len(frame) != n_rows:
         raise InputError(
@@ -246,15 +245,49 @@ def read_text(
     return frame[list(columns)]
 
 
+def _find_columns_of_numbers(lines: Lines, layout: Layout, id_columns: Sequence[str]) -> list[str]:
+    """Return the columns of ids whose first cells are whole numbers, which are parsed as numbers first."""
+    if lines.quoting != "none":
+        return []
+    cells_of_column = dict(zip(layout.columns, zip(*layout.body, strict=True), strict=False))
+    names = []
+    for name in id_columns:
+        if are_whole_numbers(cells_of_column.get(name, ())):
+            names.append(name)
+
+    return names
+
+
+def _are_written_as_numbers(lines: Lines, layout: Layout, frame: pd.DataFrame) -> bool:
+    """Return whether the text of all columns of a frame is the usual spelling of its numbers."""
+    if not len(frame.columns):
+        return True
+    if not (frame.dtypes == np.int64).all():
+        return False
+    n_letters = sum_field_lengths(lines.content, lines.separator, len(layout.columns))
+    if layout.header:
+        header = lines.content[: lines.content.index(b"\n")]
+        n_letters -= [len(field) for field in header.split(bytes([lines.separator]))]
+    for name in frame.columns:
+        if not is_in_usual_spelling(frame[name], int(n_letters[layout.columns.index(name)])):
+            return False
+    return True
+
+
 def _parse_columns(
     path: Path,
     lines: Lines,
     layout: Layout,
     columns: Sequence[str],
-    id_columns: Iterable[str],
+    id_columns: Sequence[str],
+    number_columns: Sequence[str],
     na_values: Sequence[str],
 ) -> pd.DataFrame:
-    """Return columns of a text by the parser of pandas, each with its own missing values."""
+    """Return columns of a text by the parser of pandas, each with its own missing values.
+
+    Columns of ids are text, whatever they hold, except those in `number_columns`.
+    """
+    text_columns = [name for name in id_columns if name not in number_columns]
     na_values_of_column = {}
     for name in layout.columns:
         if name in id_columns:
@@ -268,7 +301,7 @@ def _parse_columns(
             header=0 if layout.header else None,
             names=list(layout.columns),
             usecols=list(columns),
-            dtype=dict.fromkeys(id_columns, object),
+            dtype=dict.fromkeys(text_columns, object),
             keep_default_na=False,
             na_values=na_values_of_column,
             quoting=csv.QUOTE_NONE if lines.quoting == "none" else csv.QUOTE_MINIMAL,
@@ -366,6 +399,16 @@ def _check_fields(path: Path, lines: Lines, layout: Layout) -> int:
         "its items (as load_adjacency reads them)",
     )
     raise ProblemsError(str(path), [problem])
+
+
+def _check_last_list(path: Path, content: bytes) -> None:
+    """Raise `InputError` if a text ends behind a user, without the items and the newline of the line."""
+    last_line = content[content.rfind(b"\n") + 1 :]
+    if len(last_line.split()) == 1:
+        raise InputError(
+            f"{path} must end with a complete line; got a last line of a user alone, {last_line.decode()!r:.40}, "
+            "without a newline. Write the file again, or add the newline if this user has no item."
+        )
 
 
 def _read_adjacency_lists(lines: Lines) -> pd.DataFrame:

@@ -59,8 +59,10 @@ def read_times(
 
 def _starts_with_text(values: AnyArray, missing: BoolArray) -> bool:
     """Return whether the first entry is text that is not a number."""
+    if values.dtype != object:
+        return False
     first_entry = values[~missing][:1]
-    if values.dtype != object or not first_entry.size or not isinstance(first_entry[0], str):
+    if not first_entry.size or not isinstance(first_entry[0], str):
         return False
     return bool(pd.to_numeric(pd.Series(first_entry), errors="coerce").isna().all())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipseval.data.reading import Threshold
 from ipseval.data.splits._inputs import (
     LogLike,
     check_shares,
@@ -30,6 +31,7 @@ def split_global_time(
     validation_start: TimeLike | None = None,
     purge: DurationLike = 0,
     seen: Seen = "exclude",
+    threshold: Threshold | None = None,
 ) -> Split:
     """Split a log at one time for all users, so that no training row is later than a test row.
 
@@ -52,6 +54,8 @@ def split_global_time(
         Default: 0.
     seen : {"exclude", "include"}
         See `split_random`.
+    threshold : float, "all" or None
+        Smallest value of a positive, as in `ipseval.read`; for data that are not a log yet.
 
     Returns
     -------
@@ -76,7 +80,7 @@ def split_global_time(
     >>> len(split.train), len(split.test), split.n_cold_users, split.n_cold_items
     (2, 2, 1, 1)
     """
-    interactions = to_interactions(log)
+    interactions = to_interactions(log, threshold)
     time = get_timestamps(interactions, "a split at a global time")
     check_shares(test_fraction, validation_fraction)
     if test_start is None:

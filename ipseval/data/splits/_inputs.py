@@ -10,7 +10,7 @@ from narwhals.typing import IntoDataFrame
 
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions, check_interactions
-from ipseval.data.reading import read
+from ipseval.data.reading import Threshold, are_records, read
 from ipseval.data.sparse import SparseMatrix, is_sparse_matrix
 from ipseval.errors import InputError, ProblemsError
 from ipseval.utils.checks import check_fraction
@@ -20,14 +20,21 @@ from ipseval.utils.types import AnyArray, IntArray
 LogLike: TypeAlias = Interactions | ImpressionLog | IntoDataFrame | SparseMatrix | Mapping[Any, Any]
 
 
-def to_interactions(log: LogLike) -> Interactions:
-    """Return a log, the positives of an impression log, or the log that `read` finds in other data."""
+def to_interactions(log: LogLike, threshold: Threshold | None = None) -> Interactions:
+    """Return a log, the positives of an impression log, or the log that `read` finds in other data.
+
+    `threshold`: as in `read`, for data that are read here.
+    """
     interactions: object = log
     if not isinstance(log, (Interactions, ImpressionLog)) and _is_readable(log):
         try:
-            interactions = read(log)
+            interactions = read(log, threshold=threshold)
         except ProblemsError as error:
             raise ProblemsError(error.source, error.problems, "ipseval.read") from None
+    if threshold is not None and interactions is log:
+        raise InputError(
+            "threshold applies to data that are read; got a log. Read it by ipseval.read(…, threshold=…)."
+        )
     if isinstance(interactions, ImpressionLog):
         interactions = interactions.positives
     check_interactions(interactions, "log")
@@ -36,8 +43,8 @@ def to_interactions(log: LogLike) -> Interactions:
 
 
 def _is_readable(log: object) -> bool:
-    """Return whether `read` can find a log in an object: a data frame, a mapping or a sparse matrix."""
-    return hasattr(log, "columns") or isinstance(log, Mapping) or is_sparse_matrix(log)
+    """Return whether `read` can find a log in an object: a frame, a mapping, tuples or a sparse matrix."""
+    return hasattr(log, "columns") or isinstance(log, Mapping) or is_sparse_matrix(log) or are_records(log)
 
 
 def check_shares(test_fraction: float, validation_fraction: float) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ipseval.data.interactions import Interactions
+from ipseval.data.reading import Threshold
 from ipseval.data.splits._inputs import (
     LogLike,
     check_shares,
@@ -36,6 +37,7 @@ def split_random(
     validation_fraction: float = 0.0,
     rng: RngLike = None,
     seen: Seen = "exclude",
+    threshold: Threshold | None = None,
 ) -> Split:
     """Return a split with a random share of the interactions of each user for test (and validation).
 
@@ -54,6 +56,8 @@ def split_random(
     seen : {"exclude", "include"}
         Whether training items are excluded from the candidates (default). With "include", they compete and
         may be test positives again; see `Split`.
+    threshold : float, "all" or None
+        Smallest value of a positive, as in `ipseval.read`; for data that are not a log yet.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def split_random(
     Split(8 train, 1 test, 1 validation; 1 user, 10 items; 1 cold item; random per user, 0.1 test, 0.1
     validation)
     """
-    interactions = to_interactions(log)
+    interactions = to_interactions(log, threshold)
     sizes = _PartSizes.from_fractions(interactions, test_fraction, validation_fraction)
     order = _order_randomly(interactions, rng)
     split = _split_in_order(order, sizes, f"random per user, {sizes.description}", seen)
@@ -93,6 +97,7 @@ def split_temporal(
     test_fraction: float = 0.2,
     validation_fraction: float = 0.0,
     seen: Seen = "exclude",
+    threshold: Threshold | None = None,
 ) -> Split:
     """Return a split with the latest share of the interactions of each user for test (and validation).
 
@@ -142,7 +147,7 @@ def split_temporal(
     >>> split.test.to_frame()["item"].tolist(), split.n_tied_users
     ([6], 1)
     """
-    interactions = to_interactions(log)
+    interactions = to_interactions(log, threshold)
     order = _order_latest_first(interactions, "a split by time")
     sizes = _PartSizes.from_fractions(interactions, test_fraction, validation_fraction)
     return _split_in_order(order, sizes, f"by time per user, {sizes.description}", seen)
@@ -156,6 +161,7 @@ def split_leave_one_out(
     n_validation: int = 1,
     rng: RngLike = None,
     seen: Seen = "exclude",
+    threshold: Threshold | None = None,
 ) -> Split:
     """Return a split with one interaction of each user for test, and `n_validation` for validation.
 
@@ -177,6 +183,8 @@ def split_leave_one_out(
         Source of randomness, only with order="random".
     seen : {"exclude", "include"}
         See `split_random`.
+    threshold : float, "all" or None
+        Smallest value of a positive, as in `ipseval.read`; for data that are not a log yet.
 
     Returns
     -------
@@ -202,7 +210,7 @@ def split_leave_one_out(
     >>> split.test.to_frame()["item"].tolist(), split.n_users_without_test
     ([7], 1)
     """
-    interactions = to_interactions(log)
+    interactions = to_interactions(log, threshold)
     check_choice("order", order, ("random", "temporal"))
     n_left_out = 1 + check_positive_int("n_validation", n_validation, minimum=0)
     has_enough = interactions.activity > n_left_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -17,6 +18,7 @@ from ipseval.data.interactions import (
     check_interactions,
     encode_in_universe,
 )
+from ipseval.data.reading import Threshold, check_threshold
 from ipseval.data.splits._leakage import Leakage
 from ipseval.data.splits._part_readers import PartLike, read_parts
 from ipseval.errors import InputError
@@ -24,7 +26,7 @@ from ipseval.utils.checks import check_choice, check_positive_int, check_type, f
 from ipseval.utils.ids import is_member, mark_repeats, refuse_header, same_ids, unify_id_types
 from ipseval.utils.notes import Count, CountCode, counts_frame, drop_zero_counts
 from ipseval.utils.public import public_class
-from ipseval.utils.types import AnyArray
+from ipseval.utils.types import AnyArray, assign
 
 Overlap = Literal["raise", "drop"]
 Seen = Literal["exclude", "include"]
@@ -111,8 +113,10 @@ class Split(Universe):
     is_random: bool = False
 
     def __post_init__(self) -> None:
+        if not all(isinstance(part, Interactions) for part in self._parts.values()):
+            self._read_parts()
         for name, part in self._parts.items():
-            check_interactions(part, name)
+            check_interactions(part, name, "the data to Split.from_frames(train, test)")
         check_type("description", self.description, str)
         for name in ("n_overlap_dropped", "n_tied_users", "n_purged", "n_repeats_merged"):
             check_positive_int(name, getattr(self, name), minimum=0)
@@ -120,8 +124,9 @@ class Split(Universe):
         for part in self._held_out_parts.values():
             if not same_ids(part, self.train):
                 raise InputError(
-                    "the parts of a split must share one universe of ids; "
-                    "build them with Split.from_frames or from one Interactions object."
+                    "the parts of a split must share one universe of ids; build them with "
+                    "Split.from_frames(train, test), or from one Interactions object. Train recommenders on the "
+                    "part .train of the split."
                 )
         if len(self.test) == 0:
             raise InputError(NO_POSITIVE)
@@ -133,6 +138,12 @@ class Split(Universe):
                 )
         if self.seen == "exclude":
             self._check_disjoint()
+
+    def _read_parts(self) -> None:
+        """Read parts that are data, as `Split.from_frames` does."""
+        split = Split.from_frames(self.train, self.test, validation=self.validation, seen=self.seen)
+        for name, part in split._parts.items():
+            assign(self, **{name: part})
 
     def _check_disjoint(self) -> None:
         """Raise `InputError` if a pair is in more than one part."""
@@ -159,6 +170,13 @@ class Split(Universe):
         if self.validation is None:
             return {"test": self.test}
         return {"test": self.test, "validation": self.validation}
+
+    def __iter__(self) -> Iterator[Interactions]:
+        """Return the parts in their order, as `train, test = split` and `train, validation, test = split` need."""
+        yield self.train
+        if self.validation is not None:
+            yield self.validation
+        yield self.test
 
     if not TYPE_CHECKING:  # for type checkers a subscript stays an error
 
@@ -341,6 +359,7 @@ class Split(Universe):
         item: str | None = None,
         value: str | None = None,
         timestamp: str | None = None,
+        threshold: Threshold | None = None,
         users: npt.ArrayLike | None = None,
         items: npt.ArrayLike | None = None,
         duplicates: Duplicates = "raise",
@@ -351,16 +370,20 @@ class Split(Universe):
 
         Parameters
         ----------
-        train, test, validation : data frames, Interactions, mappings or sparse matrices
-            One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or scipy sparse
-            matrices, users × items, all of one shape, whose ids are `users` and `items` or the numbers of
-            rows and columns. If `train` is None, there are no training items to exclude from the candidates,
-            and a propensity that is fitted to n* needs these counts from elsewhere: `fit(popularity=…)`.
+        train, test, validation : data frames, Interactions, mappings, matrices, pairs or paths
+            One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or matrices of
+            scipy or NumPy, users × items, all of one shape, whose ids are `users` and `items` or the numbers
+            of rows and columns; or a list of tuples (user, item); or a file, as in `ipseval.read`. If `train`
+            is None, there are no training items to exclude from the candidates, and a propensity that is
+            fitted to n* needs these counts from elsewhere: `fit(popularity=…)`.
         user, item : str, optional
             Names of the columns of ids. Default: "user" and "item", or the usual names of `ipseval.read`,
             such as user_id and sku, in each frame.
         value, timestamp : str, optional
-            Names of the columns of values and times. By default, they are not read.
+            Names of the columns of values and times. By default, they are not read; a frame with a column of
+            ratings then needs a threshold.
+        threshold : float, "all" or None
+            Smallest value of a positive, as in `ipseval.read`.
         users, items : array-like of ids, optional
             The whole universe in order. Default: the sorted ids of all frames. Pass the whole catalogue if it
             is larger than the items with interactions, because the other items compete in the ranking too.
@@ -403,7 +426,14 @@ class Split(Universe):
         if validation is not None:
             parts["validation"] = validation
         columns = {"user": user, "item": item, "value": value, "timestamp": timestamp}
-        logs = read_parts(parts, columns, users=users, items=items, duplicates=duplicates)
+        logs = read_parts(
+            parts,
+            columns,
+            threshold=check_threshold(threshold),
+            users=users,
+            items=items,
+            duplicates=duplicates,
+        )
         if train is None:
             logs[0] = _make_empty(logs[0])
         coded_logs = _recode_logs(logs, users, items, user or "user", item or "item")
@@ -472,20 +502,33 @@ def _merge_ids(id_arrays: list[AnyArray], column: str) -> AnyArray:
     return np.asarray(ids)
 
 
-def resolve_split(split: object, train: Any, test: Any) -> Split:
-    """Return the split that was passed, or the one of `train` and `test`.
+def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | None = None) -> Split:
+    """Return the split that was passed, or the one of `train` and `test`, which may take its place.
 
     Raises
     ------
     InputError
         Unless exactly one of `split` and the pair (`train`, `test`) was passed.
     """
+    if isinstance(test, (list, tuple)) and test and all(isinstance(entry, str) for entry in test):
+        raise InputError(
+            f"test must be held-out interactions; got labels {list(test)!r:.80}. Pass "
+            f'evaluate({{"name": lists}}, train=train, test=test, metrics={list(test)!r:.80}).'
+        )
+    if split is not None and not isinstance(split, Split) and test is not None and train is None:
+        train = split
+        split = None
     has_parts = train is not None or test is not None
     if split is not None and has_parts:
         raise InputError("Pass either `split` or `train` and `test`; got both.")
     if split is not None:
         check_split(split)
         assert isinstance(split, Split)
+        if threshold is not None:
+            raise InputError(
+                "threshold applies to `train` and `test`; got a split. Read its log by "
+                "ipseval.read(log, threshold=…)."
+            )
         return split
     if test is None:
         if train is None:
@@ -499,7 +542,7 @@ def resolve_split(split: object, train: Any, test: Any) -> Split:
             "`test` requires `train`, the training interactions; got None. Pass train=frame, or "
             "split=Split.from_frames(None, test) where there are none."
         )
-    return Split.from_frames(train, test)
+    return Split.from_frames(train, test, threshold=threshold)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.policies.rewards._models import FactorReward, Reward, RewardModel, ShownData
 from ipseval.propensity import ExaminationCurve
-from ipseval.propensity.impressions import PairCounts, check_same_universe
+from ipseval.propensity.impression_propensities import PairCounts, check_same_universe
 from ipseval.utils.checks import as_generator, check_positive_int, check_type
 from ipseval.utils.ids import is_member
 from ipseval.utils.notes import Count, drop_zero_counts

@@ -220,6 +220,14 @@ class ProtocolStudy(Printable):
             from a bootstrap over users (`_low`, `_high`); n_beyond: number of pairs of models that swap
             beyond their uncertainty (Gail–Simon test, Holm over pairs of models); swaps: these pairs; note.
 
+        Notes
+        -----
+        The intervals describe the agreement of measured values in resamples of the users. They are not
+        confidence intervals of the agreement of the true values: the noise of the values makes two orders less
+        alike, and a resample contains it twice. Where differences between recommenders are small compared
+        with their noise, the intervals are too low and rarely contain the true agreement. Read n_beyond there,
+        or use `order_agreement` with per-user values, whose intervals account for the noise.
+
         References
         ----------
         Gail and Simon, "Testing for qualitative interactions between treatment effects and patient subsets",
@@ -502,7 +510,8 @@ def _describe_study(study: ProtocolStudy) -> tuple[str, ...]:
         "that swap beyond their uncertainty.",
         f"Brackets contain {study.confidence_level:.0%} bootstrap intervals over the users of these logs. A "
         "replicate includes the noise of the data twice. Intervals therefore lean towards less agreement, "
-        "and need not contain the value.",
+        "and need not contain the value. They are not confidence intervals of the agreement of the true "
+        "values, which they miss where differences between recommenders are small.",
         "Tables show the first level of each factor that they do not compare. agreement_*.csv have all "
         "levels.",
     )

@@ -90,7 +90,11 @@ def mix_units(table: Table) -> Case:
 
 
 def remove_value(table: Table) -> Case:
-    return plain(table.with_cell(7, table.roles["item"], ""))
+    content, options, changed_table, name = plain(table.with_cell(7, table.roles["item"], ""))
+    if table.write.__name__ == "write_adjacency":  # a list without one of its items is a shorter list
+        rows = (*table.rows[:7], *table.rows[8:])
+        return content, options, replace(table, rows=rows), name
+    return content, options, changed_table, name
 
 
 def duplicate(table: Table) -> Case:
@@ -203,7 +207,8 @@ def test_a_disturbed_file_is_read_exactly_or_refused(layout, disturbance, tmp_pa
         log = read_case(case, tmp_path)
     except ipseval.InputError:  # any other exception fails the test
         return
-    assert (layout, disturbance) in UNSEEN or disturbance not in REFUSALS
+    is_unchanged = case[0] == plain(LAYOUTS[layout])[0]
+    assert disturbance not in REFUSALS or is_unchanged or (layout, disturbance) in READABLE
     if (layout, disturbance) not in UNSEEN:
         check_log(log, expect(case[2]))
 
@@ -235,9 +240,8 @@ def test_disturbed_impressions_are_read_exactly_or_refused(layout, disturbance, 
         log = read_case(case, tmp_path)
     except ipseval.InputError:  # any other exception fails the test
         return
-    assert (layout, disturbance) in UNSEEN or disturbance not in REFUSALS
-    if (layout, disturbance) not in UNSEEN:
-        check_impressions(log, case[2])
+    assert disturbance not in REFUSALS
+    check_impressions(log, case[2])
 
 
 @pytest.mark.parametrize("disturbance", [*HARMLESS, *HARMFUL])
@@ -250,12 +254,10 @@ def test_a_layout_whose_columns_say_too_little_is_refused_disturbed_or_not(layou
         read_case(disturb(REFUSED[layout]), tmp_path)
 
 
-# What nothing in the file tells apart from another log.
+READABLE = {("LightGCN", "missing value")}  # a list without one of its items is a shorter list
+# No reader can see these: users and items are whole numbers of one kind, and both repeat. The file with the two
+# columns exchanged is a log as plausible as the first, which no cell contradicts.
 UNSEEN = {
-    ("pairs", "column order"),  # users and items are whole numbers of one kind
-    ("LightGCN", "header again"),  # there is no header
-    ("LightGCN", "missing value"),  # a line has any number of items
-    ("LightGCN", "cut line"),
-    ("KuaiRand", "no header"),  # the first two columns hold ids, and nothing says that the sixth holds clicks
-    ("Gowalla unnamed", "column order"),  # items and users become the first two columns
+    ("pairs", "column order"),
+    ("Gowalla unnamed", "column order"),  # the last column comes first, and items and users are the first two
 }

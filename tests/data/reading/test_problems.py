@@ -20,7 +20,7 @@ def test_fixes_name_arguments_of_python_or_options_of_the_command_line(tmp_path)
     assert "missing='drop'" in str(caught.value)
     assert "duplicates='drop'" in str(caught.value)
     options = caught.value.to_text(as_options=True)
-    assert "--incomplete drop" in options
+    assert "--missing drop" in options
     assert "--duplicates drop" in options
     assert "='" not in options
     with pytest.raises(ProblemsError) as doubt:

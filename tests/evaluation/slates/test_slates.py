@@ -157,7 +157,7 @@ def test_sensitivity_carries_the_errors_of_users():
     train = ipseval.Interactions.from_frame(
         pd.DataFrame({"user": np.arange(500), "item": np.random.default_rng(5).choice(frame["item"], 500)})
     )
-    half = ipseval.PowerLawPropensity(gamma=0.5).fit(train)
+    half = ipseval.PowerLawPropensity(gamma=0.5, unseen="drop").fit(train)
     options = {"metrics": ["recall@2", "dcg", "rr"], "estimators": ["aoa", "snips", "snips-global"]}
     evaluation = evaluate_slates({"m": frame}, propensity=half, **options)
     curve = evaluation.sensitivity([0.0, 0.5, 1.0]).frame
@@ -230,7 +230,9 @@ def test_a_positive_whose_item_the_training_log_lacks_leaves_as_a_pair_and_is_co
     ranked = evaluation.samples["m"].ranked
     assert ranked.n_candidates.tolist() == [2, 2, 2]  # z left query 1
     log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1], "item": ["x", "x"]}))
-    fitted = ipseval.PowerLawPropensity(gamma=0).fit(log)  # knows x alone, the first item of the slates
+    fitted = ipseval.PowerLawPropensity(gamma=0, unseen="drop").fit(
+        log
+    )  # knows x alone, the first item of the slates
     evaluation = evaluate_slates({"m": SHOWN.drop(columns="propensity")}, propensity=fitted, metrics=["rr"])
     assert evaluation.propensity.popularity.tolist() == [2, 0, 0]
     assert np.isfinite(evaluation.propensity.item).tolist() == [True, False, False]
@@ -391,7 +393,7 @@ def test_scores_that_do_not_fit_are_refused_in_words():
     with pytest.raises(PropensityError, match=r"no value for 1 position of positives \(3\)"):
         slates.examination([1.0, 0.5])
     with pytest.raises(InputError, match="not fitted"):
-        evaluate_slates({"m": BINARY}, propensity=ipseval.PowerLawPropensity(gamma=0))
+        evaluate_slates({"m": BINARY}, propensity=ipseval.PowerLawPropensity(gamma=0, unseen="drop"))
     propensity = ipseval.propensity.Propensity(
         np.array([0.5]), True, "known", 1, item_ids=np.array(["q"], dtype=object)
     )

@@ -1,0 +1,287 @@
+"""The benchmark of evaluators: its measures on known answers, its division of users, and runs that were killed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.metrics import metric
+from reproductions import evaluators
+from reproductions.evaluators import EVALUATORS, LOGS, Context, cells, comparison, scores, truth
+from reproductions.evaluators.__main__ import main
+from reproductions.evaluators.context import PreparedSplit, prepare_split
+from reproductions.evaluators.recommenders import list_recommenders
+from reproductions.evaluators.registry import add_evaluator, check_estimates
+from reproductions.evaluators.report import list_rows
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evaluators.md"
+NAMES = ("AOA", "AOA per user", "SNIPS pooled, γ = 0", "random sample (half of the users)")
+
+
+@pytest.fixture(name="prepared", scope="module")
+def fixture_prepared() -> PreparedSplit:
+    trainers = {name: list_recommenders()[name] for name in ("popularity", "item-kNN", "PureSVD")}
+    return prepare_split(LOGS["simulated"](Path(), 3), 3, trainers)
+
+
+@pytest.fixture(name="few_recommenders")
+def fixture_few_recommenders(monkeypatch):
+    trainers = {name: list_recommenders()[name] for name in ("popularity", "random", "item-kNN")}
+    monkeypatch.setattr(cells, "list_recommenders", lambda: trainers)
+
+
+# --- Measures -----------------------------------------------------------------------------------------------
+
+
+def test_the_squared_error_is_unbiased_for_a_noisy_truth():
+    rng = np.random.default_rng(0)
+    estimates = np.full((20_000, 2, 1), 0.3)
+    noisy_truth = 0.2 + 0.05 * rng.standard_normal(estimates.shape)
+    errors = scores.compute_squared_error(estimates, noisy_truth, np.full(estimates.shape, 0.05**2))
+    assert errors.mean() == pytest.approx(0.1**2, abs=4 * errors.std() / np.sqrt(errors.size))
+
+
+def test_tau_and_sign_errors_of_three_models():
+    estimates = np.array([3.0, 2.0, 1.0])[:, None]
+    true_values = np.array([2.0, 3.0, 1.0])[:, None]
+    signs = scores.compute_signs(estimates)
+    true_signs = scores.compute_signs(true_values)
+    assert scores.compute_tau(signs, true_signs) == pytest.approx([1 / 3])
+    differences = scores.compute_differences(true_values)
+    np.testing.assert_array_equal(differences[:, 0], [-1, 1, 2])
+    # The first pair has the wrong sign; it counts only if its true difference is significant.
+    wrong, counted = scores.compute_sign_errors(signs, differences, np.full((3, 1), 0.1))
+    assert (wrong.item(), counted.item()) == (1, 3)
+    wrong, counted = scores.compute_sign_errors(signs, differences, np.array([[0.6], [0.1], [0.1]]))
+    assert (wrong.item(), counted.item()) == (0, 2)
+    # Equal estimates are half a wrong sign of each significant pair.
+    tied_signs = scores.compute_signs(np.ones((3, 1)))
+    wrong, _ = scores.compute_sign_errors(tied_signs, differences, np.full((3, 1), 0.1))
+    assert wrong.item() == 1.5
+
+
+def test_kendall_w_of_judges_that_agree_disagree_and_tie():
+    agreement = np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])
+    assert scores.compute_kendall_w(agreement) == pytest.approx(1)
+    assert scores.compute_kendall_w(np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])) == pytest.approx(0)
+    # Rank totals 4, 6, 8: S = 8, W = 12 · 8 / (3² · (27 − 3)).
+    three_judges = np.array([[1.0, 2.0, 3.0], [1.0, 3.0, 2.0], [2.0, 1.0, 3.0]])
+    assert scores.compute_kendall_w(three_judges) == pytest.approx(96 / 216)
+    # With ties in both rankings, W is still 1 for equal rankings.
+    assert scores.compute_kendall_w(np.array([[1.0, 1.0, 3.0], [1.0, 1.0, 3.0]])) == pytest.approx(1)
+
+
+def test_the_highest_tau_follows_from_the_tau_of_halves():
+    assert scores.compute_tau_ceiling(1.0) == pytest.approx(1)
+    assert scores.compute_tau_ceiling(-0.2) == 0
+    # sin(π/4) = 0.7071, by Spearman and Brown 0.8284, square root 0.9102, and sin(0.7281 π/2) = 0.9102.
+    assert scores.compute_tau_ceiling(0.5) == pytest.approx(0.7281, abs=1e-4)
+
+
+def test_coverage_adds_the_error_of_the_truth():
+    low = np.array([[[0.0], [0.0]]])
+    high = np.array([[[0.2], [0.2]]])
+    true_values = np.array([[[0.15], [0.25]]])
+    assert scores.compute_coverage(low, high, true_values, np.zeros((1, 2, 1))) == pytest.approx([0.5])
+    # √(0.1² + (1.96 · 0.06)²) = 0.154 ≥ 0.15
+    assert scores.compute_coverage(low, high, true_values, np.full((1, 2, 1), 0.06)) == pytest.approx([1.0])
+
+
+def test_user_sums_give_the_ratio_with_its_linearised_error():
+    sums = truth.UserSums(np.arange(3), np.array([[1.0], [0.0], [2.0]]), np.array([2.0, 1.0, 2.0]))
+    assert sums.value == pytest.approx([0.6])
+    deviations = np.array([1 - 1.2, -0.6, 2 - 1.2]) / 5
+    np.testing.assert_allclose(sums.compute_deviations()[:, 0], deviations)
+    assert sums.compute_error(sums.compute_deviations()) == pytest.approx(
+        [np.sqrt(1.5 * (deviations**2).sum())]
+    )
+    np.testing.assert_allclose(sums.resample(np.array([[2.0, 0.0, 1.0]])), [[4 / 6]])
+
+
+# --- Data that evaluators see -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_no_user_of_the_truth_is_seen_by_evaluators(number):
+    log = LOGS["simulated"](Path(), number)
+    assert not np.isin(log.exposure.user, log.truth.user).any()
+    assert np.unique(log.exposure.user).size == np.unique(log.truth.user).size == 300
+
+
+def test_splits_divide_users_anew():
+    first, second = (LOGS["simulated"](Path(), number) for number in (0, 1))
+    shared = np.intersect1d(np.unique(first.exposure.user), np.unique(second.exposure.user)).size
+    assert 100 < shared < 200
+
+
+def test_the_context_holds_nothing_of_the_users_of_the_truth(prepared: PreparedSplit):
+    context = prepared.context
+    truth_users = next(iter(prepared.truth_ranks.values())).users
+    for ranked in (*context.ranks.values(), *context.liked_ranks.values(), *context.pair_ranks.values()):
+        assert not np.isin(ranked.user, truth_users).any()
+    assert not np.isin(context.split.test.user, truth_users).any()
+    assert not np.isin(context.exposure.user, truth_users).any()
+
+
+def test_the_truth_is_the_mean_over_liked_random_items(prepared: PreparedSplit):
+    measured = truth.measure_truth(prepared)
+    ranked = prepared.truth_ranks["popularity"]
+    contributions = metric("recall@10").contributions(ranked)
+    assert measured["interactions"]["value"][0][0] == pytest.approx(contributions.mean(), abs=1e-12)
+    by_user = pd.Series(contributions).groupby(ranked.user).mean()
+    is_common = np.isin(by_user.index, prepared.truth_held_out_users)
+    assert measured["users"]["value"][0][0] == pytest.approx(by_user[is_common].mean(), abs=1e-12)
+
+
+def test_evaluators_equal_their_formulas(prepared: PreparedSplit):
+    context = prepared.context
+    popularity = context.split.train.popularity
+    ranked = context.ranks["item-kNN"]
+    contributions = metric("recall@10").contributions(ranked)
+
+    def estimate(name: str) -> float:
+        frame = check_estimates(EVALUATORS[name].compute(context), name, context)
+        return float(frame.set_index(["model", "metric"]).loc[("item-kNN", "recall@10"), "estimate"])
+
+    assert estimate("AOA") == pytest.approx(contributions.mean())
+    weights = (popularity[ranked.item] + 1.0) ** -0.5
+    assert estimate("SNIPS pooled, γ = 0") == pytest.approx((weights * contributions).sum() / weights.sum())
+    liked = context.liked_ranks["item-kNN"]
+    sample = metric("recall@10").contributions(liked).mean()
+    assert estimate("random sample (half of the users)") == pytest.approx(sample)
+
+
+def test_inverse_propensities_of_the_held_out_part_estimate_the_level_without_bias():
+    errors = []
+    aoa_errors = []
+    for number in range(6):
+        trainers = {name: list_recommenders()[name] for name in ("popularity", "random")}
+        prepared = prepare_split(LOGS["simulated"](Path(), number), number, trainers)
+        name = "IPS, measured per item (half of the users)"
+        frame = EVALUATORS[name].compute(prepared.context)
+        true_value = truth.measure_truth(prepared)["interactions"]["value"][0][2]
+        row = frame[frame["metric"] == "atop"].iloc[0]
+        assert row["low"] < row["estimate"] < row["high"]
+        errors.append(row["estimate"] - true_value)
+        aoa = EVALUATORS["AOA"].compute(prepared.context)
+        aoa_errors.append(aoa.loc[aoa["metric"] == "atop", "estimate"].iloc[0] - true_value)
+    assert np.mean(aoa_errors) > 0.05
+    assert abs(np.mean(errors)) < np.mean(aoa_errors) / 3
+
+
+def test_every_evaluator_gives_estimates_or_refuses_with_a_reason(prepared: PreparedSplit):
+    refused = {}
+    for name, evaluator in EVALUATORS.items():
+        cell = cells.compute_estimates(evaluator, prepared)
+        if "refused" in cell:
+            refused[name] = cell["refused"]
+        else:
+            assert np.isfinite(np.array(cell["high"])[:, :2]).all() or not evaluator.has_level, name
+    assert set(refused.values()) == {"this log has positive interactions only"}, refused
+    assert sorted(refused) == sorted(name for name in EVALUATORS if "with interactions" in name)
+
+
+# --- Registries ---------------------------------------------------------------------------------------------
+
+
+def test_a_name_is_added_once_and_frames_are_checked(prepared: PreparedSplit):
+    with pytest.raises(ValueError, match="is there already"):
+        add_evaluator("AOA", "nobody")
+    with pytest.raises(ValueError, match="is there already"):
+        evaluators.add_log("coat")
+    context = prepared.context
+    good = EVALUATORS["AOA"].compute(context)
+    checked = check_estimates(good.sample(frac=1, random_state=0), "mine", context)
+    assert checked["model"].tolist()[:3] == ["popularity"] * 3
+    for wrong, message in (
+        (None, "must return a DataFrame"),
+        (good.drop(columns="low"), "lacks"),
+        (pd.concat([good, good]), "one row per model and metric"),
+        (good.replace({"metric": {"recall@10": "recall@7"}}), "unknown models or metrics"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_estimates(wrong, "mine", context)
+
+
+# --- Runs ---------------------------------------------------------------------------------------------------
+
+
+def make_task(folder: Path) -> cells.Task:
+    return cells.Task(log="simulated", number=0, data=Path(), cache=folder, evaluators=NAMES)
+
+
+def take_rows(folder: Path) -> pd.DataFrame:
+    return list_rows([scores.read_log(folder, "simulated", [0], NAMES)])
+
+
+@pytest.mark.usefixtures("few_recommenders")
+@pytest.mark.parametrize("n_cut", [1, 40])
+def test_a_run_that_was_killed_continues_and_gives_the_same_bytes(tmp_path, n_cut):
+    whole = make_task(tmp_path / "whole")
+    cells.run_task(whole)
+    lines = whole.file.read_text("utf-8").splitlines(keepends=True)
+
+    killed = make_task(tmp_path / "killed")
+    killed.file.parent.mkdir()
+    killed.file.write_text("".join(lines[:4])[:-n_cut], "utf-8")  # killed while the fourth line was written
+    assert len(cells.read_cells(killed.file)) == 3
+    assert "3 cells" in cells.run_task(killed)
+    assert cells.run_task(killed).endswith("complete")
+    expected = take_rows(tmp_path / "whole").to_csv(float_format="%.17g")
+    assert take_rows(tmp_path / "killed").to_csv(float_format="%.17g") == expected
+    names = [json.loads(line)["name"] for line in killed.file.read_text("utf-8").splitlines()]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.usefixtures("few_recommenders")
+def test_scores_on_a_simulated_log_favour_the_random_sample(tmp_path):
+    for number in range(2):
+        task = cells.Task(log="simulated", number=number, data=Path(), cache=tmp_path, evaluators=NAMES)
+        cells.run_task(task)
+    results = scores.read_log(tmp_path, "simulated", range(2), NAMES)
+    by_name = scores.score_log(results)
+    np.testing.assert_allclose(by_name["AOA"].relative_error.value, 1)
+    value, low, high = by_name["random sample (half of the users)"].relative_error.average()
+    assert low < value < high < 0.6
+    winner = comparison.find_winner(by_name, ("log", "half of the users"), 0)
+    assert winner.name == "random sample (half of the users)"
+    assert comparison.find_winner(by_name, ("log",), 0).name == "SNIPS pooled, γ = 0"
+    agreement = comparison.measure_agreement({"first": by_name, "second": by_name, "third": by_name})
+    assert agreement == pytest.approx(dict.fromkeys(agreement, 1.0))
+    assert list(agreement) == ["all logs", "without first", "without second", "without third"]
+    ranks = comparison.rank_evaluators({"first": by_name, "second": by_name, "third": by_name})
+    assert ranks["lowest"].equals(ranks["position"])
+
+
+@pytest.mark.usefixtures("few_recommenders")
+def test_the_example_of_the_page_can_be_added_and_checked(tmp_path, capsys):
+    examples = re.findall(r"^```python\n(# my_\w+\.py\n.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
+    assert len(examples) == 2
+    known = (dict(EVALUATORS), dict(LOGS))
+    try:
+        for text in examples:
+            file = tmp_path / re.match(r"# (\S+)", text)[1]
+            file.write_text(text, "utf-8")
+            main(["--check", str(file)])
+        printed = capsys.readouterr().out
+        assert "| rare half" in printed
+        assert "The file adds 2 evaluators and 0 logs." in printed
+        assert "| my log |" in printed
+        assert "The file adds 0 evaluators and 1 logs." in printed
+    finally:
+        for registry, names in zip((EVALUATORS, LOGS), known, strict=True):
+            registry.clear()
+            registry.update(names)
+
+
+def test_the_context_documents_what_an_evaluator_may_read():
+    text = PAGE.read_text("utf-8")
+    documented = re.findall(r"^\| `context\.(\w+)", text, re.M)
+    fields = set(Context.__dataclass_fields__) | set(dir(Context))
+    assert documented
+    assert set(documented) <= fields
