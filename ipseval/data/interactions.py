@@ -596,6 +596,7 @@ class TrainingCounts:
 
     Examples
     --------
+    >>> import numpy as np
     >>> log = Interactions(np.array([0, 0, 1]), np.array([1, 2, 1]), np.arange(2), np.arange(3))
     >>> counts = TrainingCounts.of(log)
     >>> counts.popularity, counts.activity

@@ -93,7 +93,29 @@ class GenerationsEvaluation(Result):
 
     See Also
     --------
-    evaluate_generations : Make this result.
+    evaluate_generations : Evaluate generated lists.
+
+    Examples
+    --------
+    Two users with two lists each; "e" is an item that does not exist:
+
+    >>> import pandas as pd
+    >>> from ipseval import Split
+    >>> split = Split.from_frames(
+    ...     pd.DataFrame({"user": ["ann", "ben"], "item": ["a", "a"]}),
+    ...     pd.DataFrame({"user": ["ann", "ben"], "item": ["b", "c"]}),
+    ...     items=["a", "b", "c", "d"],
+    ... )
+    >>> lists = {"ann": [["b", "c"], ["d", "b"]], "ben": [["d", "c"], ["d", "e"]]}
+    >>> result = evaluate_generations({"llm": lists}, split, metrics=["recall@2"])
+    >>> result.frame[["model", "metric", "estimate", "n_users", "n_lists"]]
+      model    metric  estimate  n_users  n_lists
+    0   llm  recall@2      0.75        2        4
+    >>> result.rates[["rate", "count", "of"]]
+           rate  count  of
+    0   unknown      1   8
+    1      seen      0   8
+    2  repeated      0   8
     """
 
     estimates: dict[Key, Estimate]
@@ -245,7 +267,7 @@ def evaluate_generations(
     ----------
     models : mapping
         Name -> {user: [list, …]}, the generated lists of each user, or [{user: list}, …], one mapping for each
-        run. A list holds item ids, best first. Entries that are no item ids of the split, such as invented
+        run. A list holds item ids, best first. Entries that are not item ids of the split, such as invented
         titles, are counted. Pass an empty list where a generation could not be parsed; it counts as a miss.
         All recommenders need lists of the same users; users may have different numbers of lists.
     split : Split
@@ -256,7 +278,7 @@ def evaluate_generations(
         Items that the prompt of each user showed as candidates. Entries that were not shown are counted, and so
         are the test positives that were shown. A positive that was not shown stays a miss.
     invalid : {"keep", "drop"}, default "keep"
-        Whether entries that are no recommendations keep their positions, as in the list that a user would see,
+        Whether entries that are not recommendations keep their positions, as in the list that a user would see,
         or are removed, so that the entries below move up.
     confidence_level : float, default 0.95
         Level of the intervals.
@@ -265,7 +287,7 @@ def evaluate_generations(
     -------
     GenerationsEvaluation
         `frame` has a row for each recommender and metric, with the variance between and within users; `rates` has
-        the shares of entries that are no recommendations.
+        the shares of entries that are not recommendations.
 
     Raises
     ------
@@ -373,7 +395,7 @@ def evaluate_generations(
 
 
 def _refuse_ratios(metrics: Sequence[Metric]) -> None:
-    """Raise `InputError` for metrics that are no mean over users."""
+    """Raise `InputError` for metrics that are not a mean over users."""
     for metric in metrics:
         if metric.is_ratio_of_sums or metric.root:
             raise InputError(
@@ -466,7 +488,7 @@ def compute_variance_parts(values: FloatArray) -> VarianceParts:
 def _estimate_rates(
     name: str, entries: GeneratedEntries, split: Split, prompt: PromptItems | None
 ) -> dict[Key, Estimate]:
-    """Return the shares of entries that are no recommendations, and the share of targets that the prompts showed."""
+    """Return the shares of entries that are not recommendations, and the share of targets that the prompts showed."""
     n_entries = entries.count_by_user(np.ones(entries.item.size, dtype=bool))
     estimates: dict[Key, Estimate] = {}
     for number, reason in enumerate(REASONS):

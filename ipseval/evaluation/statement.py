@@ -73,7 +73,23 @@ class Statement(Reported):
 
     See Also
     --------
-    write_statement : Make this statement.
+    write_statement : Write the statement of an evaluation.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = {"popular": world.example_models(split, rng=2)["popular"]}
+    >>> evaluation = evaluate(models, split, metrics=["recall@10"])
+    >>> statement = write_statement(evaluation, {"data": {"source": "simulated, seed 0"}})
+    >>> statement.frame[["code", "is_stated"]].head(3)
+                code  is_stated
+    0    data-source       True
+    1    data-access      False
+    2  preprocessing      False
+    >>> len(statement.omissions), len(statement.entries)
+    (11, 25)
     """
 
     models: tuple[str, ...]

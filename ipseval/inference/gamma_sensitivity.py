@@ -83,28 +83,29 @@ class Sensitivity(Result):
 
     Examples
     --------
-    >>> from ipseval import evaluate, simulation
+    >>> from ipseval import PowerLawPropensity, evaluate, simulation
     >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
     >>> split = world.split(rng=1)
     >>> examples = world.example_models(split, rng=2)
     >>> models = {name: examples[name] for name in ("taste", "popular")}
-    >>> evaluation = evaluate(models, split, propensity="powerlaw(gamma=0)", metrics=["recall@10"])
+    >>> propensity = PowerLawPropensity(gamma=0, unseen="smooth")
+    >>> evaluation = evaluate(models, split, propensity=propensity, metrics=["recall@10"])
     >>> sensitivity = evaluation.sensitivity(gamma=[-1, 0, 1])
     >>> sensitivity
     Sensitivity(4 estimates at 3 values of γ from -1 to 1; .frame, .tipping_points())
     >>> sensitivity.frame[["model", "estimator", "gamma", "estimate"]].round(3)
           model     estimator  gamma  estimate
-    0     taste           aoa   -1.0     0.639
-    1     taste           aoa    0.0     0.639
-    2     taste           aoa    1.0     0.639
-    3     taste  snips-global   -1.0     0.639
-    4     taste  snips-global    0.0     0.440
-    5     taste  snips-global    1.0     0.282
-    6   popular           aoa   -1.0     0.620
-    7   popular           aoa    0.0     0.620
-    8   popular           aoa    1.0     0.620
-    9   popular  snips-global   -1.0     0.620
-    10  popular  snips-global    0.0     0.347
+    0     taste           aoa   -1.0     0.618
+    1     taste           aoa    0.0     0.618
+    2     taste           aoa    1.0     0.618
+    3     taste  snips-global   -1.0     0.618
+    4     taste  snips-global    0.0     0.414
+    5     taste  snips-global    1.0     0.243
+    6   popular           aoa   -1.0     0.599
+    7   popular           aoa    0.0     0.599
+    8   popular           aoa    1.0     0.599
+    9   popular  snips-global   -1.0     0.599
+    10  popular  snips-global    0.0     0.339
     11  popular  snips-global    1.0     0.148
     >>> sensitivity.tipping_points()["statement"].tolist()
     ['taste > popular holds for all γ in [−1, 1]', 'taste > popular holds for all γ in [−1, 1]']

@@ -141,6 +141,8 @@ class PolicyEvaluation(Result):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import pandas as pd
     >>> from ipseval import ImpressionLog
     >>> from ipseval.policies import evaluate_policies
     >>> frame = pd.DataFrame({"user": range(6), "item": ["a", "b"] * 3, "clicked": [1, 0, 1, 1, 0, 0]})

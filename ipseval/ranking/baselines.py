@@ -94,6 +94,7 @@ def random(train: Interactions, *, rng: RngLike = None) -> ScoreFunction:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [7, 8, 7, 9, 7]})
     >>> log = Interactions.from_frame(frame)
@@ -153,6 +154,7 @@ def item_knn(train: Interactions, *, n_neighbors: int | None = 100) -> ScoreFunc
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [7, 8, 7, 9, 7]})
     >>> log = Interactions.from_frame(frame)
@@ -241,6 +243,7 @@ def ease(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 2], "item": [7, 8, 7, 9, 7]})
     >>> log = Interactions.from_frame(frame)

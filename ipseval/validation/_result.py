@@ -101,7 +101,7 @@ class Validation(Result):
     >>> validation = validate(
     ...     models,
     ...     world.study(rng=2),
-    ...     propensities={"gamma = 0": PowerLawPropensity(gamma=0)},
+    ...     propensities={"gamma = 0": PowerLawPropensity(gamma=0, unseen="smooth")},
     ...     metrics=["recall@5"],
     ...     n_resamples=100,
     ...     rng=0,
@@ -109,10 +109,10 @@ class Validation(Result):
     >>> columns = ["model", "estimator", "reference", "estimate", "bias"]
     >>> validation.frame.loc[validation.frame["propensity"] == "gamma = 0", columns].round(2)
           model     estimator  reference  estimate  bias
-    8   popular  snips-global       0.21      0.32  0.11
-    9       kNN  snips-global       0.16      0.20  0.04
+    8   popular  snips-global       0.22      0.32  0.10
+    9       kNN  snips-global       0.17      0.20  0.03
     10  popular  snips-pooled       0.23      0.33  0.10
-    11      kNN  snips-pooled       0.17      0.22  0.04
+    11      kNN  snips-pooled       0.17      0.21  0.04
     """
 
     frame: pd.DataFrame

@@ -79,7 +79,32 @@ class RatingScale:
 
 
 def check_threshold(threshold: object) -> Threshold | None:
-    """Return a threshold as a number, "all" or None, or raise `InputError`."""
+    """Return a threshold as a number, "all" or None.
+
+    Parameters
+    ----------
+    threshold : object
+        A finite number, "all" or None.
+
+    Returns
+    -------
+    float, "all" or None
+        The threshold.
+
+    Raises
+    ------
+    InputError
+        For any other value.
+
+    See Also
+    --------
+    ipseval.read : Its argument `threshold` is the smallest value of a positive.
+
+    Examples
+    --------
+    >>> check_threshold(4), check_threshold("all")
+    (4.0, 'all')
+    """
     if threshold is None:
         return None
     if isinstance(threshold, str):

@@ -15,7 +15,27 @@ from ipseval.errors import InputError
 
 
 def are_records(source: object) -> TypeGuard[list[Sequence[Any]]]:
-    """Return whether an object is a list of tuples, or of lists, of two entries or more."""
+    """Return whether an object is a list of tuples, or of lists, of two entries or more.
+
+    Parameters
+    ----------
+    source : object
+        Any object.
+
+    Returns
+    -------
+    bool
+        False for an empty list, too.
+
+    See Also
+    --------
+    ipseval.read : Reads such lists as logs.
+
+    Examples
+    --------
+    >>> are_records([("ann", "x"), ("bob", "y")]), are_records(["ann", "bob"])
+    (True, False)
+    """
     if not isinstance(source, list) or not source:
         return False
     return all(isinstance(record, (tuple, list)) and len(record) >= 2 for record in source)

@@ -118,6 +118,8 @@ def split_temporal(
         Shares in (0, 1) and [0, 1), whose sum must be below 1. Default: 0.2 and 0.
     seen : {"exclude", "include"}
         Whether training items are excluded from the candidates (default), as in `split_random`.
+    threshold : float, "all" or None
+        Smallest value of a positive, as in `ipseval.read`; for data that are not a log yet.
 
     Returns
     -------

@@ -51,6 +51,7 @@ class SlidingSplits(Sequence[Split]):
     --------
     Two windows of one log, which test on the times 2–3 and 4–5:
 
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": [0, 0, 1, 1, 1], "item": [0, 1, 0, 2, 3], "time": [1, 2, 3, 3, 5]})
     >>> splits = split_sliding(Interactions.from_frame(frame, timestamp="time"), start=2, test=2)
     >>> splits

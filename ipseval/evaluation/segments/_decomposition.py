@@ -73,25 +73,26 @@ class Decomposition(Result):
     --------
     The weights increase the share of unpopular items, and both estimates become smaller:
 
-    >>> from ipseval import evaluate, simulation
+    >>> from ipseval import PowerLawPropensity, evaluate, simulation
     >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
     >>> split = world.split(rng=1)
     >>> examples = world.example_models(split, rng=2)
     >>> models = {name: examples[name] for name in ("taste", "popular")}
-    >>> evaluation = evaluate(models, split, propensity="powerlaw(gamma=0)", metrics=["recall@10"])
+    >>> propensity = PowerLawPropensity(gamma=0, unseen="smooth")
+    >>> evaluation = evaluate(models, split, propensity=propensity, metrics=["recall@10"])
     >>> decomposition = evaluation.decomposition(by="popularity")
     >>> frame = decomposition.frame
     >>> frame.loc[frame["model"] == "taste", ["group", "share", "share_weighted", "difference"]].round(3)
                group  share  share_weighted  difference
-    0       1 (n* 0)  0.000           0.000       0.000
-    1       2 (n* 1)  0.040           0.126      -0.045
-    2       3 (n* 2)  0.076           0.169      -0.056
-    3     4 (n* 3–4)  0.082           0.140      -0.021
-    4     5 (n* 5–6)  0.090           0.122      -0.004
-    5    6 (n* 7–17)  0.203           0.198      -0.001
-    6  7 (n* 21–102)  0.509           0.245      -0.072
+    0       1 (n* 0)  0.034           0.111      -0.047
+    1       2 (n* 1)  0.037           0.085      -0.027
+    2       3 (n* 2)  0.075           0.140      -0.038
+    3     4 (n* 3–4)  0.078           0.121      -0.014
+    4     5 (n* 5–6)  0.088           0.113      -0.003
+    5    6 (n* 7–17)  0.195           0.188      -0.001
+    6  7 (n* 21–102)  0.493           0.242      -0.074
     >>> frame.groupby("model")["difference"].sum().round(3).to_dict()
-    {'popular': -0.273, 'taste': -0.199}
+    {'popular': -0.261, 'taste': -0.204}
     """
 
     by: str

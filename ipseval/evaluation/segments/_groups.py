@@ -47,6 +47,7 @@ class Groups:
 
     Examples
     --------
+    >>> import numpy as np
     >>> groups = Groups("user", "device", ("mobile", "web"), np.array([0, 1, 0]))
     >>> groups
     Groups(device: 2 groups of users)

@@ -67,6 +67,7 @@ class SampledEstimate:
     --------
     Two positives rank 1 and 3 among 2 sampled of 4 others:
 
+    >>> from ipseval import correct_sampled
     >>> estimate = correct_sampled([1, 3], 5, 2, "auc", "rank")
     >>> estimate.estimate, estimate.standard_error, estimate.contributions
     (0.5, 0.5, array([1., 0.]))

@@ -42,6 +42,7 @@ class ShownData:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ipseval import Interactions
     >>> train = Interactions(np.array([0, 1, 2]), np.array([0, 1, 0]), np.arange(3), np.arange(2))
     >>> user = np.array([0, 1, 2, 2])
@@ -171,6 +172,7 @@ class RewardModel(Protocol):
     --------
     A user-defined model, which shrinks the click rates of items twice as much when there are few shown pairs:
 
+    >>> import numpy as np
     >>> class CautiousReward:
     ...     def fit(self, data):
     ...         return ItemReward(shrinkage=20 if len(data) < 1000 else 10).fit(data)
@@ -233,6 +235,7 @@ class ItemReward:
     --------
     Two items, of which each was shown twice, without and with two clicks; K = 2 adds one click in two:
 
+    >>> import numpy as np
     >>> from ipseval import Interactions
     >>> train = Interactions(np.array([0, 1, 2]), np.array([0, 1, 0]), np.arange(3), np.arange(2))
     >>> user = np.array([0, 1, 2, 2])
@@ -295,6 +298,7 @@ class FactorReward:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ipseval import Interactions
     >>> train = Interactions(np.array([0, 1, 2]), np.array([0, 1, 0]), np.arange(3), np.arange(2))
     >>> user = np.array([0, 1, 2, 2])

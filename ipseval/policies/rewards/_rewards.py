@@ -156,6 +156,7 @@ class FittedRewards:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ipseval import ImpressionLog, simulation
     >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
     >>> split = world.split(rng=1)

@@ -157,12 +157,13 @@ def plot_sensitivity(
 
     Examples
     --------
-    >>> from ipseval import evaluate, simulation
+    >>> from ipseval import PowerLawPropensity, evaluate, simulation
     >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
     >>> split = world.split(rng=1)
     >>> examples = world.example_models(split, rng=2)
     >>> models = {name: examples[name] for name in ("taste", "popular")}
-    >>> evaluation = evaluate(models, split, propensity="powerlaw(gamma=0)", metrics=["recall@10"])
+    >>> propensity = PowerLawPropensity(gamma=0, unseen="smooth")
+    >>> evaluation = evaluate(models, split, propensity=propensity, metrics=["recall@10"])
     >>> ax = plot_sensitivity(evaluation.sensitivity(gamma=[-1, 0, 1]), estimator="snips-global")
     >>> ax.get_ylabel()
     'recall@10, snips-global'
@@ -227,12 +228,13 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from ipseval import evaluate, simulation
+    >>> from ipseval import PowerLawPropensity, evaluate, simulation
     >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
     >>> split = world.split(rng=1)
     >>> examples = world.example_models(split, rng=2)
     >>> models = {name: examples[name] for name in ("taste", "popular")}
-    >>> evaluation = evaluate(models, split, propensity="powerlaw(gamma=0)", metrics=["recall@10"])
+    >>> propensity = PowerLawPropensity(gamma=0, unseen="smooth")
+    >>> evaluation = evaluate(models, split, propensity=propensity, metrics=["recall@10"])
     >>> ax = plot_weights(evaluation)
     >>> ax.get_xlabel()
     'effective sample size, in positives'

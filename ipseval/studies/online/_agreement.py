@@ -109,6 +109,8 @@ class OnlineAgreement(Result):
     --------
     Two indicators of 60 experiments, of which the second has more noise:
 
+    >>> import numpy as np
+    >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
     >>> true = rng.normal(size=60)
     >>> def measure(noise, **names):

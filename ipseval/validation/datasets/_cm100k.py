@@ -80,6 +80,7 @@ def load_cm100k(path: str | Path, *, rng: RngLike = 0, verify: bool = True) -> R
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": 1, "item": range(10), "rating": [0, 1] * 5, "known": [0, 1] * 5})
     >>> with TemporaryDirectory() as folder:
     ...     frame.to_csv(Path(folder) / "ratings.tsv", sep="\t", index=False)

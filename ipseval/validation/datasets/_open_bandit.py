@@ -49,6 +49,7 @@ class BanditStudy:
     --------
     A study with one impression under each policy, over two items:
 
+    >>> import numpy as np
     >>> from ipseval.validation.datasets import CARDS
     >>> impression = {"user": [0], "item": [1], "user_ids": [0], "item_ids": [0, 1], "clicked": [True]}
     >>> impression = {name: np.array(values) for name, values in impression.items()}
@@ -104,6 +105,7 @@ def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
     Small files of the same format, with two impressions under each policy:
 
     >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
     >>> items = pd.DataFrame({"item_id": range(34)})
     >>> rows = pd.DataFrame({"item_id": [3, 5], "position": [1, 2], "click": [0, 1], "timestamp": "2019-11-24"})
     >>> with TemporaryDirectory() as folder:

@@ -390,6 +390,7 @@ def load_kuairec(
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
     >>> big = pd.DataFrame({"user_id": [7, 9], "video_id": [1, 1], "watch_ratio": [2.5, 0.4]})
     >>> small = pd.DataFrame({"user_id": [7, 9], "video_id": [2, 2], "watch_ratio": [0.1, 3.0]})
     >>> with TemporaryDirectory() as folder:
