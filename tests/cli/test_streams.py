@@ -14,12 +14,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 LOG = "user,item\n" + "".join(f"{user},{(user + step) % 7}\n" for user in range(20) for step in range(4))
-COMMANDS = (
-    "--version",
-    "--help",
-    "evaluate log.csv --model popularity --quiet",
-    "doctor",
-)
+COMMANDS = ("--help", "evaluate log.csv --model popularity --quiet", "doctor")
 
 
 def run(command: str, folder: Path, *, buffered: bool = True, **streams: object) -> tuple[int, str]:

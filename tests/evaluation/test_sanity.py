@@ -109,6 +109,16 @@ def test_a_random_recommender_warns_unless_it_is_the_baseline():
     assert codes(ipseval.baselines.random(split().train, rng=0)) == []
 
 
+def test_a_single_row_that_is_not_masked_is_not_enough():
+    reader = RowReader.from_split(split())
+    scores = fit_scores("ease", split().train)
+    for n_rows in (1, 2):
+        masked = scores.copy()
+        for user in reader.users[n_rows:]:
+            masked[user, split().train.item[split().train.user == user]] = -np.inf
+        assert (sample_scores(masked, reader) is None) == (n_rows == 1)
+
+
 def test_a_frame_of_lists_is_not_read_as_scores():
     frame = pd.DataFrame({"user": [0, 0], "item": [0, 1], "rank": [1, 2]}, index=[7, 7])
     assert sample_scores(frame, RowReader.from_split(split())) is None
