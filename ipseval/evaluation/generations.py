@@ -14,6 +14,7 @@ from ipseval.data.splits import Split
 from ipseval.data.splits.split import check_split
 from ipseval.errors import InputError
 from ipseval.estimators import Claim, Estimate, Sample, UserSums, claim
+from ipseval.estimators.labels import AOA
 from ipseval.evaluation._generated_lists import (
     REASONS,
     GeneratedEntries,
@@ -38,7 +39,7 @@ from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, IntArray
 
 METRICS = ("recall@10", "mean_dcg@10")
-AOA = "aoa"
+
 SHARE = "share of entries"
 TARGET_IN_PROMPT = "target in prompt"
 MIN_USERS_WITH_VALUES = 10  # below it, intervals cover less than their level
@@ -94,6 +95,14 @@ class GenerationsEvaluation(Result):
     See Also
     --------
     evaluate_generations : Make this result.
+
+    Examples
+    --------
+    >>> split = Split.from_frames({"user": [0, 1], "item": [0, 1]}, {"user": [0, 1], "item": [2, 2]})
+    >>> lists = {0: [[1, 2], [2, 1]], 1: [[2, 0], [0, 5]]}
+    >>> result = evaluate_generations({"llm": lists}, split, metrics=["recall@1"])
+    >>> result.frame["estimate"].tolist(), result.rates["rate"].tolist()
+    ([0.5], ['unknown', 'seen', 'repeated'])
     """
 
     estimates: dict[Key, Estimate]
@@ -245,7 +254,7 @@ def evaluate_generations(
     ----------
     models : mapping
         Name -> {user: [list, …]}, the generated lists of each user, or [{user: list}, …], one mapping for each
-        run. A list holds item ids, best first. Entries that are no item ids of the split, such as invented
+        run. A list holds item ids, best first. Entries that are not item ids of the split, such as invented
         titles, are counted. Pass an empty list where a generation could not be parsed; it counts as a miss.
         All recommenders need lists of the same users; users may have different numbers of lists.
     split : Split
@@ -256,7 +265,7 @@ def evaluate_generations(
         Items that the prompt of each user showed as candidates. Entries that were not shown are counted, and so
         are the test positives that were shown. A positive that was not shown stays a miss.
     invalid : {"keep", "drop"}, default "keep"
-        Whether entries that are no recommendations keep their positions, as in the list that a user would see,
+        Whether invalid entries keep their positions, as in the list that a user would see,
         or are removed, so that the entries below move up.
     confidence_level : float, default 0.95
         Level of the intervals.
@@ -265,7 +274,7 @@ def evaluate_generations(
     -------
     GenerationsEvaluation
         `frame` has a row for each recommender and metric, with the variance between and within users; `rates` has
-        the shares of entries that are no recommendations.
+        the shares of invalid entries.
 
     Raises
     ------
@@ -373,7 +382,7 @@ def evaluate_generations(
 
 
 def _refuse_ratios(metrics: Sequence[Metric]) -> None:
-    """Raise `InputError` for metrics that are no mean over users."""
+    """Raise `InputError` for metrics that are not a mean over users."""
     for metric in metrics:
         if metric.is_ratio_of_sums or metric.root:
             raise InputError(
@@ -466,7 +475,7 @@ def compute_variance_parts(values: FloatArray) -> VarianceParts:
 def _estimate_rates(
     name: str, entries: GeneratedEntries, split: Split, prompt: PromptItems | None
 ) -> dict[Key, Estimate]:
-    """Return the shares of entries that are no recommendations, and the share of targets that the prompts showed."""
+    """Return the shares of invalid entries, and the share of targets that the prompts showed."""
     n_entries = entries.count_by_user(np.ones(entries.item.size, dtype=bool))
     estimates: dict[Key, Estimate] = {}
     for number, reason in enumerate(REASONS):

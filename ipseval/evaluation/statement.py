@@ -74,6 +74,16 @@ class Statement(Reported):
     See Also
     --------
     write_statement : Make this statement.
+
+    Examples
+    --------
+    >>> from ipseval import evaluate, simulation
+    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> taste = world.example_models(split, rng=2)["taste"]
+    >>> statement = write_statement(evaluate({"taste": taste}, split, metrics=["recall@10"]))
+    >>> len(statement.frame), "code" in statement.omissions
+    (25, True)
     """
 
     models: tuple[str, ...]
