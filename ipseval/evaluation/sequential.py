@@ -19,7 +19,7 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_models, describe_type, format_count
-from ipseval.utils.ids import as_ids, find_positions
+from ipseval.utils.ids import as_ids, find_positions, mark_repeats
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike
 
@@ -31,6 +31,8 @@ NextItemModel: TypeAlias = NextItemScorer | EventFactors | EventLists
 
 METRICS = ("recall@10", "mean_dcg@10")
 BLOCK_SCORES = 2**19  # scores that are held at once: they fit into the cache
+BYTES = 8  # of an integer in which truth values are added
+MAX_BYTE = 255
 CATALOGUE = "all items of the catalogue, also items that first appear later"
 AVAILABLE = "items that are available at the time of the event"
 WITHOUT_HISTORY = ", without the history of the user"
@@ -48,14 +50,17 @@ class Events:
         Time of each event.
     history : (n,) int array
         Item codes of all interactions, sorted by user and time.
+    is_first : (n,) bool array
+        Whether each entry of `history` is the first interaction of its user with its item.
     start, end : (n_events,) int arrays
-        The history of event e is `history[start[e]:end[e]]`.
+        The history of event e is `history[start[e]:end[e]]`, and its target is `history[end[e]]`.
     """
 
     user: IntArray
     item: IntArray
     time: AnyArray
     history: IntArray
+    is_first: BoolArray
     start: IntArray
     end: IntArray
 
@@ -178,7 +183,8 @@ def evaluate_sequential(
         )
     is_target = np.ones(events.user.size, dtype=bool)
     if excludes_history:
-        is_target = ~_find_repeated_targets(events)
+        # A target that is not the first interaction of its user with the item is in the history of its event.
+        is_target = events.is_first[events.end]
         if not is_target.any():
             raise InputError(
                 "all targets are in the history of their user. Pass seen='include' to let seen items compete."
@@ -233,26 +239,16 @@ def _build_events(log: Interactions, is_target: BoolArray) -> Events:
     place[order] = np.arange(order.size)
     first_of_user = np.searchsorted(log.user[order], np.arange(log.n_users))
     user = log.user[is_target]
+    is_first = ~mark_repeats(log.user[order] * np.int64(log.n_items) + log.item[order])
     return Events(
         user=user,
         item=log.item[is_target],
         time=time[is_target],
         history=log.item[order],
+        is_first=is_first,
         start=first_of_user[user],
         end=place[is_target],
     )
-
-
-def _find_repeated_targets(events: Events) -> BoolArray:
-    """Return which events have a target that the user has interacted with before, (n_events,)."""
-    is_repeated = np.zeros(events.user.size, dtype=bool)
-    step = max(1, BLOCK_SCORES // max(int((events.end - events.start).max()), 1))
-    for first in range(0, events.user.size, step):
-        last = min(first + step, events.user.size)
-        row, item = events.select_history(first, last)
-        repeated_rows = row[item == events.item[first:last][row]]
-        is_repeated[first + repeated_rows] = True
-    return is_repeated
 
 
 def _align_available_times(table: Any, log: Interactions, events: Events) -> AnyArray | None:
@@ -313,22 +309,18 @@ def _rank_events(
         "cluster": events.user[is_target],
         "cluster_ids": log.user_ids,
     }
+    n_candidates = _count_candidates(log, events, available, excludes_history)
     if not callable(model) and not _are_factors(model):
         n_above, lengths, depth = _rank_in_event_lists(name, model, log, events, excludes_history)
-        n_candidates = _count_candidates(log, events, available, excludes_history)
         fields |= {"max_rank": depth, "list_length": lengths[is_target]}
         n_tied = np.zeros(n_events, dtype=np.int64)
     else:
         n_above = np.empty(n_events, dtype=np.int64)
         n_tied = np.empty(n_events, dtype=np.int64)
-        n_candidates = np.empty(n_events, dtype=np.int64)
         for first, scores in _score_blocks(name, model, log, events):
             last = first + scores.shape[0]
-            has_excluded = _exclude_items(scores, first, events, available, excludes_history)
+            _exclude_items(scores, first, events, available, excludes_history)
             n_above[first:last], n_tied[first:last] = _count_block(scores, events.item[first:last])
-            n_candidates[first:last] = scores.shape[1]
-            if has_excluded:
-                n_candidates[first:last] -= _count_true(np.isnan(scores))
     return RankedPositives(
         user=np.arange(int(is_target.sum())),
         item=events.item[is_target],
@@ -396,28 +388,40 @@ def _call_scorer(
 
 def _exclude_items(
     scores: FloatArray, first: int, events: Events, available: AnyArray | None, excludes_history: bool
-) -> bool:
-    """Set the scores of items that do not compete to NaN, for events from `first` on; return whether any can be."""
+) -> None:
+    """Set the scores of items that do not compete to NaN, for events from `first` on."""
     last = first + scores.shape[0]
     if excludes_history:
         row, item = events.select_history(first, last)
         scores[row, item] = np.nan
     if available is not None:
         scores[available[None, :] > events.time[first:last, None]] = np.nan
-    return excludes_history or available is not None
 
 
 def _count_block(scores: FloatArray, target: IntArray) -> tuple[IntArray, IntArray]:
     """Return the numbers of items above the target and tied with it, of each row of scores."""
     target_score = scores[np.arange(target.size), target][:, None]
-    n_above = _count_true(scores > target_score)
-    n_tied = _count_true(scores == target_score) - 1
+    n_above = count_true(scores > target_score)
+    n_tied = count_true(scores == target_score) - 1
     return n_above, n_tied
 
 
-def _count_true(mask: BoolArray) -> IntArray:
-    """Return the number of True entries of each row; sums of bytes take a third of the time of count_nonzero."""
-    return np.asarray(np.add.reduce(mask.view(np.uint8), axis=1, dtype=np.uint32), dtype=np.int64)
+def count_true(mask: BoolArray) -> IntArray:
+    """Return the number of True entries of each row, (n_rows,).
+
+    Eight entries are added at once, as the bytes of one integer, in groups of columns that no byte overflows.
+    """
+    n_rows, n_columns = mask.shape
+    counts = np.zeros(n_rows, dtype=np.int64)
+    n_whole = n_columns - n_columns % BYTES
+    if n_whole < n_columns:
+        counts += mask[:, n_whole:].sum(axis=1)
+    for first in range(0, n_whole, MAX_BYTE * BYTES):
+        group = mask[:, first : min(first + MAX_BYTE * BYTES, n_whole)]
+        words = np.ascontiguousarray(group).view(np.uint64)
+        byte_sums = np.add.reduce(words, axis=1).view(np.uint8).reshape(n_rows, BYTES)
+        counts += byte_sums.sum(axis=1, dtype=np.int64)
+    return counts
 
 
 def _count_candidates(
@@ -425,13 +429,19 @@ def _count_candidates(
 ) -> IntArray:
     """Return the number of items that compete at each event, (n_events,)."""
     n_events = events.user.size
+    if available is None:
+        n_candidates = np.full(n_events, log.n_items)
+        if excludes_history:
+            n_distinct = np.append(0, np.cumsum(events.is_first))
+            n_candidates -= n_distinct[events.end] - n_distinct[events.start]
+        return n_candidates
     n_candidates = np.empty(n_events, dtype=np.int64)
     step = max(1, BLOCK_SCORES // log.n_items)
     for first in range(0, n_events, step):
         last = min(first + step, n_events)
         scores = np.zeros((last - first, log.n_items))
         _exclude_items(scores, first, events, available, excludes_history)
-        n_candidates[first:last] = _count_true(~np.isnan(scores))
+        n_candidates[first:last] = count_true(~np.isnan(scores))
     return n_candidates
 
 
