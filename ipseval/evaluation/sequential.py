@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -31,6 +33,8 @@ NextItemModel: TypeAlias = NextItemScorer | EventFactors | EventLists
 
 METRICS = ("recall@10", "mean_dcg@10")
 BLOCK_SCORES = 2**19  # scores that are held at once: they fit into the cache
+COMPILED_SCORES = 10**8  # scores from which a compiled loop saves more time than loading it takes
+NO_HISTORY = (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64))
 BYTES = 8  # of an integer in which truth values are added
 MAX_BYTE = 255
 CATALOGUE = "all items of the catalogue, also items that first appear later"
@@ -67,6 +71,15 @@ class Events:
     def get_history(self, event: int) -> IntArray:
         """Return the item codes of the user before an event, oldest first."""
         return self.history[self.start[event] : self.end[event]]
+
+    def list_history(self, first: int, last: int) -> tuple[IntArray, IntArray]:
+        """Return the numbers of distinct items before some events, and these items, one event after another."""
+        sizes = self.end[first:last] - self.start[first:last]
+        row_start = np.cumsum(sizes) - sizes
+        place = np.arange(int(sizes.sum())) + np.repeat(self.start[first:last] - row_start, sizes)
+        is_first = self.is_first[place]
+        n_before = np.append(0, np.cumsum(is_first))
+        return n_before[row_start + sizes] - n_before[row_start], self.history[place[is_first]]
 
     def select_history(self, first: int, last: int) -> tuple[IntArray, IntArray]:
         """Return (event − first, item) of the pairs of an event and an item before it, for some events."""
@@ -211,8 +224,12 @@ def _select_targets(log: Interactions, targets: BoolArray | Any) -> BoolArray:
             "the log must have timestamps, which order the events; it has none. Read the column of times, or a "
             "column of positions 1, 2, 3, … within each user."
         )
-    is_target = np.asarray(targets)
-    if is_target.ndim == 0:
+    try:
+        is_target = np.asarray(targets)
+    except ValueError:  # sequences of several lengths
+        is_target = np.empty(0)
+    is_time = is_target.ndim == 0 and not getattr(targets, "shape", ())
+    if is_time:
         try:
             is_target = np.asarray(log.timestamp) >= targets
         except TypeError:
@@ -317,10 +334,18 @@ def _rank_events(
     else:
         n_above = np.empty(n_events, dtype=np.int64)
         n_tied = np.empty(n_events, dtype=np.int64)
+        is_compiled = n_events * log.n_items > COMPILED_SCORES and find_spec("numba") is not None
         for first, scores in _score_blocks(name, model, log, events):
             last = first + scores.shape[0]
-            _exclude_items(scores, first, events, available, excludes_history)
-            n_above[first:last], n_tied[first:last] = _count_block(scores, events.item[first:last])
+            target = events.item[first:last]
+            if is_compiled:
+                _exclude_items(scores, first, events, available, excludes_history=False)
+                history = events.list_history(first, last) if excludes_history else NO_HISTORY
+                counts = _count_block_compiled(scores, target, *history)
+            else:
+                _exclude_items(scores, first, events, available, excludes_history)
+                counts = _count_block(scores, target)
+            n_above[first:last], n_tied[first:last] = counts
     return RankedPositives(
         user=np.arange(int(is_target.sum())),
         item=events.item[is_target],
@@ -404,6 +429,28 @@ def _count_block(scores: FloatArray, target: IntArray) -> tuple[IntArray, IntArr
     n_above = count_true(scores > target_score)
     n_tied = count_true(scores == target_score) - 1
     return n_above, n_tied
+
+
+def _count_block_compiled(
+    scores: FloatArray, target: IntArray, n_excluded: IntArray, excluded_items: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the same numbers by a loop that Numba compiles, without the excluded items of each row."""
+    kernels = import_module("ipseval.ranking.kernels.numba_kernels")
+    n_rows = target.size
+    n_above = np.zeros(n_rows, dtype=np.int64)
+    n_reach = np.zeros(n_rows, dtype=np.int64)
+    excluded_start = np.zeros(n_rows + 1, dtype=np.int64)
+    excluded_start[1:] = np.cumsum(np.broadcast_to(n_excluded, n_rows))
+    kernels.count_score_block(
+        block=scores,
+        start=np.arange(n_rows + 1),
+        score=scores[np.arange(n_rows), target],
+        excluded_start=excluded_start,
+        excluded_items=excluded_items,
+        n_above=n_above,
+        n_reach=n_reach,
+    )
+    return n_above, n_reach - n_above - 1
 
 
 def count_true(mask: BoolArray) -> IntArray:
