@@ -1,4 +1,4 @@
-"""Generated recommendation lists: several lists of each user, and which of their entries are not recommendations."""
+"""Generated recommendation lists: several lists of each user, and their invalid entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GeneratedLists: TypeAlias = (
     Mapping[Any, Sequence[Sequence[object]]] | Sequence[Mapping[Any, Sequence[object]]]
 )
 
-# Reasons why an entry is not a recommendation, in the order in which they are looked for.
+# Reasons why an entry is invalid, in the order in which they are looked for.
 REASONS = ("unknown", "not in prompt", "seen", "repeated")
 
 
@@ -38,7 +38,7 @@ class GeneratedEntries:
     item : (n,) int array
         Item code; −1 for an item that is not in the split.
     reason : (n,) int array
-        Position in `REASONS` of the reason why the entry is not a recommendation; −1 for a recommendation.
+        Position in `REASONS` of the reason why the entry is invalid; −1 for a valid entry.
     """
 
     users: IntArray
@@ -51,7 +51,7 @@ class GeneratedEntries:
 
     @property
     def is_valid(self) -> BoolArray:
-        """Whether each entry is a recommendation, (n,)."""
+        """Whether each entry is valid, (n,)."""
         return self.reason < 0
 
     def count_by_user(self, is_counted: BoolArray) -> IntArray:
@@ -162,7 +162,7 @@ def _transpose_runs(
     lists_by_user: dict[Hashable, list[list[object]]] = {}
     for run in runs:
         for user, row in run.items():
-            lists_by_user.setdefault(user, []).append(row)
+            lists_by_user.setdefault(user, []).append(list(row))
     return _group_by_user(name, lists_by_user)
 
 
@@ -214,7 +214,7 @@ def _find_item_codes(entries: Sequence[object], split: Split) -> IntArray:
 def _find_reasons(
     user: IntArray, row: IntArray, item: IntArray, split: Split, prompt: PromptItems | None
 ) -> IntArray:
-    """Return the position in `REASONS` of the first reason why each entry is not a recommendation, or −1."""
+    """Return the position in `REASONS` of the first reason why each entry is invalid, or −1."""
     is_known = item >= 0
     keys = user * np.int64(split.n_items) + item
     is_not_in_prompt = np.zeros(item.size, dtype=bool)

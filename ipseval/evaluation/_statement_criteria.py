@@ -220,7 +220,9 @@ def _state_estimators(facts: Facts) -> str:
     groups = facts.evaluation.frame.groupby(["estimator", "estimand", "claim"], sort=False)["metric"]
     parts = []
     for (estimator, estimand, claim), metrics in groups:
-        parts.append(f"{display_name(estimator)}, {estimand}: {claim} ({', '.join(dict.fromkeys(metrics))})")
+        parts.append(
+            f"{display_name(str(estimator))}, {estimand}: {claim} ({', '.join(dict.fromkeys(metrics))})"
+        )
     return "; ".join(parts)
 
 
@@ -256,7 +258,7 @@ def _state_significance(facts: Facts) -> str:
         return ""
     parts = []
     for (metric, estimator), rows in differences.groupby(["metric", "estimator"], sort=False):
-        name = f"{metric}, {display_name(estimator)}"
+        name = f"{metric}, {display_name(str(estimator))}"
         if len(rows) <= MAX_PAIRS:
             pairs = [
                 f"{row['model']} against {row['reference']} {format_p_value(row['p_adjusted'])}"
@@ -286,7 +288,7 @@ def _state_power(facts: Facts) -> str:
         text = f"{detectable.min():.2g}"
         if len(detectable) > 1:
             text += f" to {detectable.max():.2g}"
-        parts.append(f"{metric}, {display_name(estimator)}: {text}")
+        parts.append(f"{metric}, {display_name(str(estimator))}: {text}")
     if not parts:
         return ""
     n_users = int(differences["n_users"].max())

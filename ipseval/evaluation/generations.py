@@ -14,6 +14,7 @@ from ipseval.data.splits import Split
 from ipseval.data.splits.split import check_split
 from ipseval.errors import InputError
 from ipseval.estimators import Claim, Estimate, Sample, UserSums, claim
+from ipseval.estimators.labels import AOA
 from ipseval.evaluation._generated_lists import (
     REASONS,
     GeneratedEntries,
@@ -38,7 +39,7 @@ from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import FloatArray, IntArray
 
 METRICS = ("recall@10", "mean_dcg@10")
-AOA = "aoa"
+
 SHARE = "share of entries"
 TARGET_IN_PROMPT = "target in prompt"
 MIN_USERS_WITH_VALUES = 10  # below it, intervals cover less than their level
@@ -278,7 +279,7 @@ def evaluate_generations(
         Items that the prompt of each user showed as candidates. Entries that were not shown are counted, and so
         are the test positives that were shown. A positive that was not shown stays a miss.
     invalid : {"keep", "drop"}, default "keep"
-        Whether entries that are not recommendations keep their positions, as in the list that a user would see,
+        Whether invalid entries keep their positions, as in the list that a user would see,
         or are removed, so that the entries below move up.
     confidence_level : float, default 0.95
         Level of the intervals.
@@ -287,7 +288,7 @@ def evaluate_generations(
     -------
     GenerationsEvaluation
         `frame` has a row for each recommender and metric, with the variance between and within users; `rates` has
-        the shares of entries that are not recommendations.
+        the shares of invalid entries.
 
     Raises
     ------
@@ -488,7 +489,7 @@ def compute_variance_parts(values: FloatArray) -> VarianceParts:
 def _estimate_rates(
     name: str, entries: GeneratedEntries, split: Split, prompt: PromptItems | None
 ) -> dict[Key, Estimate]:
-    """Return the shares of entries that are not recommendations, and the share of targets that the prompts showed."""
+    """Return the shares of invalid entries, and the share of targets that the prompts showed."""
     n_entries = entries.count_by_user(np.ones(entries.item.size, dtype=bool))
     estimates: dict[Key, Estimate] = {}
     for number, reason in enumerate(REASONS):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,7 +21,7 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_models, describe_type, format_count
-from ipseval.utils.ids import as_ids, find_positions
+from ipseval.utils.ids import as_ids, find_positions, mark_repeats
 from ipseval.utils.public import public_function
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike
 
@@ -31,6 +33,10 @@ NextItemModel: TypeAlias = NextItemScorer | EventFactors | EventLists
 
 METRICS = ("recall@10", "mean_dcg@10")
 BLOCK_SCORES = 2**19  # scores that are held at once: they fit into the cache
+COMPILED_SCORES = 10**8  # scores from which a compiled loop saves more time than loading it takes
+NO_HISTORY = (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+BYTES = 8  # of an integer in which truth values are added
+MAX_BYTE = 255
 CATALOGUE = "all items of the catalogue, also items that first appear later"
 AVAILABLE = "items that are available at the time of the event"
 WITHOUT_HISTORY = ", without the history of the user"
@@ -48,20 +54,32 @@ class Events:
         Time of each event.
     history : (n,) int array
         Item codes of all interactions, sorted by user and time.
+    is_first : (n,) bool array
+        Whether each entry of `history` is the first interaction of its user with its item.
     start, end : (n_events,) int arrays
-        The history of event e is `history[start[e]:end[e]]`.
+        The history of event e is `history[start[e]:end[e]]`, and its target is `history[end[e]]`.
     """
 
     user: IntArray
     item: IntArray
     time: AnyArray
     history: IntArray
+    is_first: BoolArray
     start: IntArray
     end: IntArray
 
     def get_history(self, event: int) -> IntArray:
         """Return the item codes of the user before an event, oldest first."""
         return self.history[self.start[event] : self.end[event]]
+
+    def list_history(self, first: int, last: int) -> tuple[IntArray, IntArray]:
+        """Return the numbers of distinct items before some events, and these items, one event after another."""
+        sizes = self.end[first:last] - self.start[first:last]
+        row_start = np.cumsum(sizes) - sizes
+        place = np.arange(int(sizes.sum())) + np.repeat(self.start[first:last] - row_start, sizes)
+        is_first = self.is_first[place]
+        n_before = np.append(0, np.cumsum(is_first))
+        return n_before[row_start + sizes] - n_before[row_start], self.history[place[is_first]]
 
     def select_history(self, first: int, last: int) -> tuple[IntArray, IntArray]:
         """Return (event − first, item) of the pairs of an event and an item before it, for some events."""
@@ -188,7 +206,8 @@ def evaluate_sequential(
         )
     is_target = np.ones(events.user.size, dtype=bool)
     if excludes_history:
-        is_target = ~_find_repeated_targets(events)
+        # A target that is not the first interaction of its user with the item is in the history of its event.
+        is_target = events.is_first[events.end]
         if not is_target.any():
             raise InputError(
                 "all targets are in the history of their user. Pass seen='include' to let seen items compete."
@@ -215,8 +234,12 @@ def _select_targets(log: Interactions, targets: BoolArray | Any) -> BoolArray:
             "the log must have timestamps, which order the events; it has none. Read the column of times, or a "
             "column of positions 1, 2, 3, … within each user."
         )
-    is_target = np.asarray(targets)
-    if is_target.ndim == 0:
+    try:
+        is_target = np.asarray(targets)
+    except ValueError:  # sequences of several lengths
+        is_target = np.empty(0)
+    is_time = is_target.ndim == 0 and not getattr(targets, "shape", ())
+    if is_time:
         try:
             is_target = np.asarray(log.timestamp) >= targets
         except TypeError:
@@ -243,26 +266,16 @@ def _build_events(log: Interactions, is_target: BoolArray) -> Events:
     place[order] = np.arange(order.size)
     first_of_user = np.searchsorted(log.user[order], np.arange(log.n_users))
     user = log.user[is_target]
+    is_first = ~mark_repeats(log.user[order] * np.int64(log.n_items) + log.item[order])
     return Events(
         user=user,
         item=log.item[is_target],
         time=time[is_target],
         history=log.item[order],
+        is_first=is_first,
         start=first_of_user[user],
         end=place[is_target],
     )
-
-
-def _find_repeated_targets(events: Events) -> BoolArray:
-    """Return which events have a target that the user has interacted with before, (n_events,)."""
-    is_repeated = np.zeros(events.user.size, dtype=bool)
-    step = max(1, BLOCK_SCORES // max(int((events.end - events.start).max()), 1))
-    for first in range(0, events.user.size, step):
-        last = min(first + step, events.user.size)
-        row, item = events.select_history(first, last)
-        repeated_rows = row[item == events.item[first:last][row]]
-        is_repeated[first + repeated_rows] = True
-    return is_repeated
 
 
 def _align_available_times(table: Any, log: Interactions, events: Events) -> AnyArray | None:
@@ -323,22 +336,26 @@ def _rank_events(
         "cluster": events.user[is_target],
         "cluster_ids": log.user_ids,
     }
+    n_candidates = _count_candidates(log, events, available, excludes_history)
     if not callable(model) and not _are_factors(model):
         n_above, lengths, depth = _rank_in_event_lists(name, model, log, events, excludes_history)
-        n_candidates = _count_candidates(log, events, available, excludes_history)
         fields |= {"max_rank": depth, "list_length": lengths[is_target]}
         n_tied = np.zeros(n_events, dtype=np.int64)
     else:
         n_above = np.empty(n_events, dtype=np.int64)
         n_tied = np.empty(n_events, dtype=np.int64)
-        n_candidates = np.empty(n_events, dtype=np.int64)
+        is_compiled = n_events * log.n_items > COMPILED_SCORES and find_spec("numba") is not None
         for first, scores in _score_blocks(name, model, log, events):
             last = first + scores.shape[0]
-            has_excluded = _exclude_items(scores, first, events, available, excludes_history)
-            n_above[first:last], n_tied[first:last] = _count_block(scores, events.item[first:last])
-            n_candidates[first:last] = scores.shape[1]
-            if has_excluded:
-                n_candidates[first:last] -= _count_true(np.isnan(scores))
+            target = events.item[first:last]
+            if is_compiled:
+                _exclude_items(scores, first, events, available, excludes_history=False)
+                history = events.list_history(first, last) if excludes_history else NO_HISTORY
+                counts = _count_block_compiled(scores, target, *history)
+            else:
+                _exclude_items(scores, first, events, available, excludes_history)
+                counts = _count_block(scores, target)
+            n_above[first:last], n_tied[first:last] = counts
     return RankedPositives(
         user=np.arange(int(is_target.sum())),
         item=events.item[is_target],
@@ -406,28 +423,62 @@ def _call_scorer(
 
 def _exclude_items(
     scores: FloatArray, first: int, events: Events, available: AnyArray | None, excludes_history: bool
-) -> bool:
-    """Set the scores of items that do not compete to NaN, for events from `first` on; return whether any can be."""
+) -> None:
+    """Set the scores of items that do not compete to NaN, for events from `first` on."""
     last = first + scores.shape[0]
     if excludes_history:
         row, item = events.select_history(first, last)
         scores[row, item] = np.nan
     if available is not None:
         scores[available[None, :] > events.time[first:last, None]] = np.nan
-    return excludes_history or available is not None
 
 
 def _count_block(scores: FloatArray, target: IntArray) -> tuple[IntArray, IntArray]:
     """Return the numbers of items above the target and tied with it, of each row of scores."""
     target_score = scores[np.arange(target.size), target][:, None]
-    n_above = _count_true(scores > target_score)
-    n_tied = _count_true(scores == target_score) - 1
+    n_above = count_true(scores > target_score)
+    n_tied = count_true(scores == target_score) - 1
     return n_above, n_tied
 
 
-def _count_true(mask: BoolArray) -> IntArray:
-    """Return the number of True entries of each row; sums of bytes take a third of the time of count_nonzero."""
-    return np.asarray(np.add.reduce(mask.view(np.uint8), axis=1, dtype=np.uint32), dtype=np.int64)
+def _count_block_compiled(
+    scores: FloatArray, target: IntArray, n_excluded: IntArray, excluded_items: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the same numbers by a loop that Numba compiles, without the excluded items of each row."""
+    kernels = import_module("ipseval.ranking.kernels.numba_kernels")
+    n_rows = target.size
+    n_above = np.zeros(n_rows, dtype=np.int64)
+    n_reach = np.zeros(n_rows, dtype=np.int64)
+    excluded_start = np.zeros(n_rows + 1, dtype=np.int64)
+    excluded_start[1:] = np.cumsum(np.broadcast_to(n_excluded, n_rows))
+    kernels.count_score_block(
+        block=scores,
+        start=np.arange(n_rows + 1),
+        score=scores[np.arange(n_rows), target],
+        excluded_start=excluded_start,
+        excluded_items=excluded_items,
+        n_above=n_above,
+        n_reach=n_reach,
+    )
+    return n_above, n_reach - n_above - 1
+
+
+def count_true(mask: BoolArray) -> IntArray:
+    """Return the number of True entries of each row, (n_rows,).
+
+    Eight entries are added at once, as the bytes of one integer, in groups of columns that no byte overflows.
+    """
+    n_rows, n_columns = mask.shape
+    counts = np.zeros(n_rows, dtype=np.int64)
+    n_whole = n_columns - n_columns % BYTES
+    if n_whole < n_columns:
+        counts += mask[:, n_whole:].sum(axis=1)
+    for first in range(0, n_whole, MAX_BYTE * BYTES):
+        group = mask[:, first : min(first + MAX_BYTE * BYTES, n_whole)]
+        words = np.ascontiguousarray(group).view(np.uint64)
+        byte_sums = np.add.reduce(words, axis=1).view(np.uint8).reshape(n_rows, BYTES)
+        counts += byte_sums.sum(axis=1, dtype=np.int64)
+    return counts
 
 
 def _count_candidates(
@@ -435,13 +486,19 @@ def _count_candidates(
 ) -> IntArray:
     """Return the number of items that compete at each event, (n_events,)."""
     n_events = events.user.size
+    if available is None:
+        n_candidates = np.full(n_events, log.n_items)
+        if excludes_history:
+            n_distinct = np.append(0, np.cumsum(events.is_first))
+            n_candidates -= n_distinct[events.end] - n_distinct[events.start]
+        return n_candidates
     n_candidates = np.empty(n_events, dtype=np.int64)
     step = max(1, BLOCK_SCORES // log.n_items)
     for first in range(0, n_events, step):
         last = min(first + step, n_events)
         scores = np.zeros((last - first, log.n_items))
         _exclude_items(scores, first, events, available, excludes_history)
-        n_candidates[first:last] = _count_true(~np.isnan(scores))
+        n_candidates[first:last] = count_true(~np.isnan(scores))
     return n_candidates
 
 

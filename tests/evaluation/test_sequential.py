@@ -12,6 +12,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate_sequential
+from ipseval.evaluation.sequential import count_true
 
 N_USERS, N_ITEMS, LENGTH = 12, 15, 9
 START = 500
@@ -231,3 +232,33 @@ def test_a_million_events_from_factors_take_at_most_twice_the_bare_product():
     total = time.process_time() - start
     print(f"CPU time: bare product {bare:.1f} s, evaluation {total:.1f} s, ratio {total / bare:.2f}")
     assert total <= 2 * bare
+
+
+@pytest.mark.parametrize("seen", ["exclude", "include"])
+@pytest.mark.parametrize("has_table", [False, True])
+def test_the_compiled_loop_counts_the_same_ranks(monkeypatch, seen, has_table):
+    pytest.importorskip("numba")
+    frame = make_frame(3, repeats=True)
+    log = make_log(frame)
+    available = frame.groupby("item")["time"].min().to_dict() if has_table else None
+    factors = (np.random.default_rng(0).integers(-2, 3, ((frame["time"] >= START).sum(), 4)), EMBEDDING)
+    models = {"scorer": score, "factors": tuple(np.asarray(part, dtype=np.float32) for part in factors)}
+    ranks = []
+    for threshold in (10**8, 0):
+        monkeypatch.setattr("ipseval.evaluation.sequential.COMPILED_SCORES", threshold)
+        evaluation = evaluate_sequential(
+            models, log, START, seen=seen, available_from=available, metrics=["recall@3"]
+        )
+        ranks.append(evaluation.ranks)
+    for name in models:
+        for column in ("n_above", "n_tied", "n_candidates"):
+            np.testing.assert_array_equal(getattr(ranks[0][name], column), getattr(ranks[1][name], column))
+    assert ranks[0]["scorer"].n_tied.any()
+
+
+@pytest.mark.parametrize("n_columns", [1, 7, 8, 2039, 2040, 2041, 5000])
+def test_true_entries_are_counted_without_overflow(n_columns):
+    mask = np.random.default_rng(n_columns).random((5, n_columns)) < 0.9
+    mask[0] = True
+    mask[1] = False
+    assert count_true(mask).tolist() == [sum(row) for row in mask.tolist()]

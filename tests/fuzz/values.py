@@ -47,7 +47,13 @@ def slate_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     listed = frame.assign(query=frame["user"], label=(frame["value"] > 3).astype(int), score=frame["value"])
     listed = listed.assign(position=listed.groupby("query").cumcount() + 1, propensity=0.5)
     slates = ipseval.evaluation.slates.Slates.from_frame(listed)
-    texts = {"mind": "1\tu\tnow\t\tN1-1 N2-0\n", "qrels": "q 0 d 1\n", "run": "q Q0 d 1 2.5 tag\n"}
+    mind = "1\tu\t11/11/2019 9:05:58 AM\t\tN1-1 N2-0\n"
+    texts = {
+        "mind": "1\tu\tnow\t\tN1-1 N2-0\n",
+        "behaviors": mind,
+        "qrels": "q 0 d 1\n",
+        "run": "q Q0 d 1 2.5 tag\n",
+    }
     for name, text in {**texts, "triples": "a\tr\tb\t1\n", "adjacency": "0 1 2\n5 1\n"}.items():
         (folder / name).write_text(text, encoding="utf-8")
     names = ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids", "position", "propensity")
@@ -178,6 +184,8 @@ def right(folder: Path) -> dict[str, Any]:
         "mask": np.arange(len(ranked)) < 9,
         "exposure_by_provider.providers": np.arange(N_ITEMS) % 3, "CountedPropensity.n_relevant": np.full(N_ITEMS, 10.0), "CountedPropensity.n_observed": np.full(N_ITEMS, 5.0),
         **{key: {"u": list(log.item_ids[:3])} for key in ("list_overlap.a", "list_overlap.b")},
+        "evaluate_generations.models": {"m": {user: [list(log.item_ids[:2]), []] for user in log.user_ids.tolist()}},
+        "load_mind.path": folder / "behaviors",
         "evaluate_sequential.targets": np.arange(len(log)) >= len(log) - 5,
         "evaluate_sequential.models": {"m": [list(log.item_ids[:2])] * 5},
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,

@@ -21,7 +21,7 @@ USER = "user_id"
 ITEM = "video_id"
 TIME = "time_ms"
 
-# The twelve signals of feedback; those that are no times are 0 or 1.
+# The twelve signals of feedback; those without a duration are 0 or 1.
 BINARY_SIGNALS = (
     *("is_click", "is_like", "is_follow", "is_comment", "is_forward", "is_hate"),
     *("long_view", "is_profile_enter"),
@@ -51,14 +51,12 @@ def load_original_logs(path: str | Path, *, signal: str, verify: bool) -> Random
         _check_published_rows(len(standard), len(random))
     standard = _merge_repeats(standard)
     random = _merge_repeats(random)
-    ids = {
-        "users": np.union1d(standard["user"], random["user"]),
-        "items": np.union1d(standard["item"], random["item"]),
-    }
+    users = np.union1d(standard["user"], random["user"])
+    items = np.union1d(standard["item"], random["item"])
     return RandomExposureStudy(
         name="kuairand",
-        biased=Interactions.from_frame(standard, value="value", timestamp="time", **ids),
-        random=Interactions.from_frame(random, value="value", timestamp="time", **ids),
+        biased=Interactions.from_frame(standard, value="value", timestamp="time", users=users, items=items),
+        random=Interactions.from_frame(random, value="value", timestamp="time", users=users, items=items),
         threshold=1,
         card=KUAIRAND,
     )

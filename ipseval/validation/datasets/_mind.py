@@ -41,6 +41,17 @@ def load_mind(path: str | Path) -> ImpressionLog:
     --------
     ipseval.evaluation.slates.read_mind : Read the same file for the evaluation of rankings within impressions.
 
+    Examples
+    --------
+    A file with one impression of two news items:
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "behaviors.tsv")
+    ...     _ = file.write_text("1\tU1\t11/11/2019 9:05:58 AM\t\tN1-0 N2-1\n")
+    ...     load_mind(folder)
+    ImpressionLog(2 impressions, 1 click, 1 user, 2 items)
+
     References
     ----------
     Wu et al., "MIND: A large-scale dataset for news recommendation", ACL 2020,
