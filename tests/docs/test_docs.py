@@ -129,7 +129,6 @@ def empty_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("page", "made"),
     [
-        ("exposure-logs.md", "result"),
         ("propensity.md", "propensity"),
         ("protocols.md", "study"),
         ("sampled.md", "ranked"),
@@ -169,6 +168,11 @@ def test_the_blocks_of_the_page_on_the_correction_print_the_text_below_them(empt
     names = run_and_compare("correction.md", log=log, frame=frame)
     assert names["correction"].reference_values["model"].tolist() == ["ease"]
     assert names["exposure"].positive.any()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_exposure_logs_print_the_text_below_them():
+    assert "result" in run_and_compare("exposure-logs.md")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
