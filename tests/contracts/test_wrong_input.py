@@ -359,7 +359,7 @@ def test_every_error_is_also_a_value_error():
         {"estimators": ["snip"]},
         {"confidence_level": 95},
         {"interval": "bootstrap"},
-        {"propensity": np.ones(3)},
+        {"propensity": np.ones((2, 2, 2))},
         {"propensity": known(np.ones(3)), "estimators": ["ips"]},
         {"propensity": ipseval.PowerLawPropensity(gamma=0), "estimators": ["ips"], "metrics": ["dcg"]},
         {"propensity": known(np.ones(3)).fit(RENAMED).clip(floor=0.5), "candidates": "all", "ties": "none"},

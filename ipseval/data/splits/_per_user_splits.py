@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ipseval.data.interactions import Interactions
-from ipseval.data.reading import Threshold
+from ipseval.data.reading.rating_scale import Threshold
 from ipseval.data.splits._inputs import (
     LogLike,
     check_shares,
@@ -112,7 +112,7 @@ def split_temporal(
     ----------
     log : Interactions, ImpressionLog or data frame
         The log. The clicked pairs of an impression log are split; a frame is read by `ipseval.read`.
-    test_fraction, validation_fraction, seen
+    test_fraction, validation_fraction, seen, threshold
         See `split_random`.
 
     Returns
