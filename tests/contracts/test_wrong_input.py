@@ -154,7 +154,7 @@ CASES = [
         lambda: ipseval.evaluate({"als": SCORES}, (TRAIN, TEST)),
         r"split must be a Split; got tuple.*Split.from_frames",
     ),
-    (lambda: run(propensity=np.ones(3)), r"got ndarray.*KnownPropensity\(item="),
+    (lambda: run(propensity={0.5}), r"got set.*KnownPropensity\(item="),
     (lambda: run(metrics=None), r"metrics must be labels or objects; got NoneType"),
     (lambda: run(estimators=[Ips]), r"'snips' or an Estimator object; got <class"),
     (
