@@ -52,13 +52,17 @@ def main() -> None:
     parser.add_argument("other", type=Path, help="folder of the other tree")
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument(
+        "--formats", nargs="+", choices=WRITERS, default=list(WRITERS), help="formats of the files"
+    )
     add_write_option(parser)
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for ids in ("numbers", "text"):
             frame = make_log(options.rows, as_text=ids == "text")
-            for suffix, write in WRITERS.items():
+            for suffix in options.formats:
+                write = WRITERS[suffix]
                 path = Path(folder) / f"log.{suffix}"
                 small_path = Path(folder) / f"small.{suffix}"
                 write(frame, path)

@@ -45,6 +45,7 @@ THIRD_PARTY = {
     "data.splits": {"narwhals"},
     "data.random_exposure": {"scipy"},
     "data.interactions": {"scipy"},
+    "data.sparse": {"scipy"},
     "data.reading": {"narwhals"},
     "data.reading._parquet_source": {"pyarrow"},
     "reporting": {"pandas"},

@@ -37,6 +37,13 @@ def is_sparse_matrix(source: object) -> TypeGuard[SparseMatrix]:
     return hasattr(source, "tocsr") and hasattr(source, "nnz")
 
 
+def to_sparse_matrix(array: AnyArray) -> SparseMatrix:
+    """Return a dense users × items array as a sparse matrix; a 0 is no interaction."""
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(array)
+
+
 def refuse_plain_array(source: object) -> None:
     """Raise `InputError` for an array without column names, which may hold pairs or be a matrix."""
     if not isinstance(source, np.ndarray) or np.ma.isMaskedArray(source):

@@ -14,12 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from ipseval.data.reading import Threshold
+from ipseval.data.reading.rating_scale import Threshold
 from ipseval.data.splits.split import SplitSummary, resolve_split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator
 from ipseval.estimators.sample import NRelevantLike
-from ipseval.evaluation._single_models import name_models
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction, build_evaluation
 from ipseval.evaluation.request import (
@@ -27,6 +26,7 @@ from ipseval.evaluation.request import (
     Options,
     Request,
     check_candidates,
+    name_models,
     resolve_propensity,
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning

@@ -148,7 +148,7 @@ CASES = [
         lambda: ipseval.evaluate({"als": SCORES}, (TRAIN, TEST)),
         r"split must be a Split; got tuple.*Split.from_frames",
     ),
-    (lambda: run(propensity=np.ones(3)), r"got ndarray.*KnownPropensity\(item="),
+    (lambda: run(propensity={0.5}), r"got set.*KnownPropensity\(item="),
     (lambda: run(metrics=None), r"metrics must be labels or objects; got NoneType"),
     (lambda: run(estimators=[Ips]), r"'snips' or an Estimator object; got <class"),
     (
@@ -335,7 +335,7 @@ def test_every_error_is_also_a_value_error():
         {"estimators": ["snip"]},
         {"confidence_level": 95},
         {"interval": "bootstrap"},
-        {"propensity": np.ones(3)},
+        {"propensity": np.ones((2, 2, 2))},
         {"propensity": known(np.ones(3)), "estimators": ["ips"]},
         {"propensity": ipseval.PowerLawPropensity(gamma=0), "estimators": ["ips"], "metrics": ["dcg"]},
         {"propensity": known(np.ones(3)).fit(RENAMED).clip(floor=0.5), "candidates": "all", "ties": "none"},

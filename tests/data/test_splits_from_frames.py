@@ -135,9 +135,9 @@ def test_the_error_for_parts_that_are_not_interactions_suggests_how_to_make_them
         (
             frame((0, 0)),
             "DataFrame. Pass ipseval.read(train), which finds the columns, "
-            "or Interactions.from_frame(frame).",
+            "or the data to Split.from_frames(train, test).",
         ),
-        (3, "int. Pass Interactions.from_frame(frame)."),
+        (3, "int. Pass the data to Split.from_frames(train, test)."),
     ):
         with pytest.raises(InputError) as error:
             Split(part, log)

@@ -37,7 +37,11 @@ IMPLICIT = [
         f"ipseval.evaluate((user_factors, item_factors), train, test, {R10})",
     ),
     Call(f"ipseval.evaluate(product, train, test, {R10})", same_as=BY_PRODUCT),
-    Call(f"ipseval.evaluate({FACTORS}, ipseval.Split(train, test), {R10})", same_as=BY_SPLIT),
+    Call(
+        f"ipseval.evaluate({FACTORS}, ipseval.Split(train, test), {R10})",
+        "Split.from_frames(train, test)",
+        BY_SPLIT,
+    ),
     Call("ipseval.split_random(train + test, test_fraction=0.2, rng=0).train.shape"),
     Call(f"ipseval.evaluate({FACTORS}, train=train, test=test, {R10})", same_as=BY_SPLIT),
     Call(f"ipseval.evaluate({{'ALS': loaded}}, train=train, test=test, {R10})", same_as=BY_SPLIT),

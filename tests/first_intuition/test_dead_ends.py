@@ -30,11 +30,6 @@ GIVEN = {
 # What people type; words of the error; the call that the error names, as it is typed then.
 DEAD_ENDS = [
     (
-        "ipseval.evaluate(scores, train=train, test=test)",
-        'models must be a non-empty mapping {"name": scorer}; got an ndarray',
-        "ipseval.evaluate({'name': scores}, train=train, test=test)",
-    ),
-    (
         "ipseval.evaluate({'m': ranks_from_0}, split)",
         "Pass gaps='renumber' to use their order. Options go to ipseval.Lists",
         "ipseval.evaluate({'m': ipseval.Lists(ranks_from_0, gaps='renumber')}, split)",

@@ -108,7 +108,7 @@ ADVICE = ('{"name": ', "ipseval.Lists(", "Split.from_frames(train, test)", "Pass
 
 def check_value(result: object) -> None:
     """Raise where an evaluation has another recall than the one by its definition."""
-    if isinstance(result, ipseval.Evaluation):
+    if isinstance(result, ipseval.Evaluation) and "recall@5" in result.frame["metric"].to_numpy():
         rows = result.frame.query("metric == 'recall@5' and estimator == 'aoa'")
         assert rows["estimate"].tolist() == [pytest.approx(RECALL, rel=1e-12)]
 

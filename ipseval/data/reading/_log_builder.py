@@ -17,7 +17,6 @@ from ipseval.data._impression_checks import Columns, clean_impressions, format_f
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Duplicates, Interactions
 from ipseval.data.reading._id_columns import encode_id_column, find_places
-from ipseval.data.reading._rating_scale import Threshold, find_rating_scale, means_ratings
 from ipseval.data.reading._role_checks import (
     CHECKED_ROLES,
     RoleProblem,
@@ -33,6 +32,7 @@ from ipseval.data.reading._value_columns import (
     read_truth_values,
 )
 from ipseval.data.reading.column_names import N_EXAMPLES, ColumnMatch, Evidence, describe_mapping
+from ipseval.data.reading.rating_scale import Threshold, find_rating_scale, means_ratings
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.utils.checks import add_article, format_examples
 from ipseval.utils.columns import to_numbers

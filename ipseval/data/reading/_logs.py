@@ -15,11 +15,11 @@ from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Duplicates, Interactions
 from ipseval.data.reading._log_builder import LogBuilder
 from ipseval.data.reading._open_source import open_source
-from ipseval.data.reading._rating_scale import check_threshold
 from ipseval.data.reading._role_assignment import match_log_columns
 from ipseval.data.reading._source import ENCODING, ReadOptions, Source
 from ipseval.data.reading._text import LAYOUTS, LayoutName
 from ipseval.data.reading._time_columns import UNITS, Units
+from ipseval.data.reading.rating_scale import check_threshold
 from ipseval.data.sparse import SparseMatrix, is_sparse_matrix, read_sparse_matrix, refuse_plain_array
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, check_type

@@ -10,8 +10,8 @@ from ipseval.data.reading._file_source import open_file
 from ipseval.data.reading._frame_source import open_frame
 from ipseval.data.reading._list_rows import explode_lists
 from ipseval.data.reading._mapping_source import open_mapping
-from ipseval.data.reading._record_source import are_records, open_records
 from ipseval.data.reading._source import ReadOptions, Source
+from ipseval.data.reading.record_source import are_records, open_records
 from ipseval.utils.checks import refuse_masked
 
 

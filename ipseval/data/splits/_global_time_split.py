@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ipseval.data.reading import Threshold
+from ipseval.data.reading.rating_scale import Threshold
 from ipseval.data.splits._inputs import (
     LogLike,
     check_shares,

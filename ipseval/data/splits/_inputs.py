@@ -10,7 +10,9 @@ from narwhals.typing import IntoDataFrame
 
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions, check_interactions
-from ipseval.data.reading import Threshold, are_records, read
+from ipseval.data.reading import read
+from ipseval.data.reading.rating_scale import Threshold
+from ipseval.data.reading.record_source import are_records
 from ipseval.data.sparse import SparseMatrix, is_sparse_matrix
 from ipseval.errors import InputError, ProblemsError
 from ipseval.utils.checks import check_fraction

@@ -9,15 +9,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 from narwhals.typing import IntoFrame
 
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Duplicates, Interactions
-from ipseval.data.reading import Threshold, are_records, read
-from ipseval.data.reading._rating_scale import find_rating_scale, means_ratings
+from ipseval.data.reading import read
 from ipseval.data.reading.column_names import match_columns
-from ipseval.data.sparse import SparseMatrix, is_sparse_matrix, read_sparse_matrix, refuse_plain_array
+from ipseval.data.reading.rating_scale import Threshold, find_rating_scale, means_ratings
+from ipseval.data.reading.record_source import are_records
+from ipseval.data.sparse import (
+    SparseMatrix,
+    is_sparse_matrix,
+    read_sparse_matrix,
+    refuse_plain_array,
+    to_sparse_matrix,
+)
 from ipseval.errors import InputError, ProblemsError
 from ipseval.utils.columns import as_frame
 from ipseval.utils.types import AnyArray
@@ -89,7 +95,7 @@ def read_parts(
 def _convert_part(part: PartLike) -> PartLike:
     """Return a dense matrix as a sparse one, relevance judgements of ranx as a mapping, and others unchanged."""
     if isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > MOST_COLUMNS_OF_PAIRS:
-        return scipy.sparse.csr_matrix(part)
+        return to_sparse_matrix(part)
     refuse_plain_array(part)
     if type(part).__module__.startswith("ranx."):
         return part.to_dict()

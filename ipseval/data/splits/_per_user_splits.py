@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ipseval.data.interactions import Interactions
-from ipseval.data.reading import Threshold
+from ipseval.data.reading.rating_scale import Threshold
 from ipseval.data.splits._inputs import (
     LogLike,
     check_shares,

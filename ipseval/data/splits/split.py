@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
@@ -18,7 +19,7 @@ from ipseval.data.interactions import (
     check_interactions,
     encode_in_universe,
 )
-from ipseval.data.reading import Threshold, check_threshold
+from ipseval.data.reading.rating_scale import Threshold, check_threshold
 from ipseval.data.splits._leakage import Leakage
 from ipseval.data.splits._part_readers import PartLike, read_parts
 from ipseval.errors import InputError
@@ -26,7 +27,7 @@ from ipseval.utils.checks import check_choice, check_positive_int, check_type, f
 from ipseval.utils.ids import is_member, mark_repeats, refuse_header, same_ids, unify_id_types
 from ipseval.utils.notes import Count, CountCode, counts_frame, drop_zero_counts
 from ipseval.utils.public import public_class
-from ipseval.utils.types import AnyArray, assign
+from ipseval.utils.types import AnyArray
 
 Overlap = Literal["raise", "drop"]
 Seen = Literal["exclude", "include"]
@@ -113,8 +114,6 @@ class Split(Universe):
     is_random: bool = False
 
     def __post_init__(self) -> None:
-        if not all(isinstance(part, Interactions) for part in self._parts.values()):
-            self._read_parts()
         for name, part in self._parts.items():
             check_interactions(part, name, "the data to Split.from_frames(train, test)")
         check_type("description", self.description, str)
@@ -138,12 +137,6 @@ class Split(Universe):
                 )
         if self.seen == "exclude":
             self._check_disjoint()
-
-    def _read_parts(self) -> None:
-        """Read parts that are data, as `Split.from_frames` does."""
-        split = Split.from_frames(self.train, self.test, validation=self.validation, seen=self.seen)
-        for name, part in split._parts.items():
-            assign(self, **{name: part})
 
     def _check_disjoint(self) -> None:
         """Raise `InputError` if a pair is in more than one part."""
@@ -510,10 +503,11 @@ def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | N
     InputError
         Unless exactly one of `split` and the pair (`train`, `test`) was passed.
     """
-    if isinstance(test, (list, tuple)) and test and all(isinstance(entry, str) for entry in test):
+    labels = _find_metric_labels(test)
+    if labels:
         raise InputError(
-            f"test must be held-out interactions; got labels {list(test)!r:.80}. Pass "
-            f'evaluate({{"name": lists}}, train=train, test=test, metrics={list(test)!r:.80}).'
+            f"test must be held-out interactions; got labels. Pass metrics={labels!r} by keyword. The whole call is "
+            f'evaluate({{"name": lists}}, train=train, test=test, metrics={labels!r}).'
         )
     if split is not None and not isinstance(split, Split) and test is not None and train is None:
         train = split
@@ -543,6 +537,15 @@ def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | N
             "split=Split.from_frames(None, test) where there are none."
         )
     return Split.from_frames(train, test, threshold=threshold)
+
+
+def _find_metric_labels(test: object) -> list[str]:
+    """Return the labels of metrics that were passed in place of test interactions; none for other objects."""
+    if isinstance(test, str) and not Path(test).exists():
+        return [test]
+    if isinstance(test, (list, tuple)) and all(isinstance(entry, str) for entry in test):
+        return list(test)
+    return []
 
 
 @dataclass(frozen=True)
