@@ -1,7 +1,12 @@
-"""How true `correct` is: level, coverage, order and calls over two simulators, Coat and KuaiRand.
+r"""How true `correct` is: level, coverage, order and calls over two simulators, Coat and KuaiRand.
 
     python -m reproductions.correction_truth --cache FOLDER [--data PATH] [--worlds 63] [--draws 4] [--write]
     python -m reproductions.correction_truth --cache FOLDER --sources kuairand --data PATH --draws 20 --write
+    python -m reproductions.correction_truth --cache FOLDER --sources first second likes coat kuairand \
+        --data PATH --worlds 14 --splits 6 --draws 5 --coverage --write
+
+The table of coverage (the last command) has standard errors over worlds and splits, and says which cells cover
+significantly less than 90%. `likes` are worlds with likes and exposure by factor models of KuaiRand.
 
 What is slow is kept in the folder: a prepared world or split in `prepared`, its scores in a folder of a name,
 and a run goes on where another ended. Simulated worlds are judged by the truth, logs by the random positives
@@ -365,6 +370,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--sources", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--worlds", type=int, default=63, help="of each simulator")
     parser.add_argument("--splits", type=int, default=3, help="of each log")
+    parser.add_argument("--coverage", action="store_true", help="write the table of coverage only")
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     options = parser.parse_args(arguments)
@@ -379,8 +385,13 @@ def main(arguments: list[str] | None = None) -> None:
     made["truth-coverage"] = coverage(scores)
     if options.write:
         text = PAGE.read_text("utf-8")
-        linked = {name: table for name, table in made.items() if f"(tables/correction/{name}.csv)" in text}
-        write_tables(linked, PAGE)
+        placed = {}
+        for name, table_text in made.items():
+            if options.coverage != (name == "truth-coverage"):
+                continue
+            if f"<!-- {name} -->" in text or f"(tables/{PAGE.stem}/{name}.csv)" in text:
+                placed[name] = table_text
+        write_tables(placed, PAGE)
         write_tables({correction_summary.NAME: correction_summary.table()}, PAGE)
     print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
 

@@ -132,13 +132,17 @@ def world_of(number: int, seed: int, sizes: Sizes) -> FeedbackWorld:
     return build(KINDS[number % len(KINDS)], sizes, rng)
 
 
-def build(kind: str, sizes: Sizes, rng: np.random.Generator) -> FeedbackWorld:
-    """Return a world of a kind, with recommenders trained on its log."""
+def build(kind: str, sizes: Sizes, rng: np.random.Generator, explored: float | None = None) -> FeedbackWorld:
+    """Return a world of a kind, with recommenders trained on its log.
+
+    `explored` is the share of random slots of `loop` and `explore`; None for the share of the kind.
+    """
     n_users, n_items = int(rng.choice(sizes.n_users)), int(rng.choice(sizes.n_items))
     tastes = Tastes.of(n_users, n_items, float(rng.choice(sizes.positive_share)), rng)
     test_propensity = None
     if kind in ("loop", "explore"):
-        met, early = rounds(tastes, 0.015 if kind == "loop" else float(rng.choice([0.05, 0.1])), rng)
+        share = 0.015 if kind == "loop" else float(rng.choice([0.05, 0.1]))
+        met, early = rounds(tastes, share if explored is None else explored, rng)
     elif kind == "arrival":
         met, early = arrivals(tastes, rng)
     else:

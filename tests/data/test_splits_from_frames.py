@@ -207,7 +207,7 @@ def test_a_test_set_without_training_items_excludes_nothing_and_counts_nobody_as
     assert set(split.data["what"]) == {"rows read", "train pairs", "test pairs", "users in test"}
     with pytest.raises(InputError, match=r"fit\(popularity=counts\)"):
         PowerLawPropensity(gamma=0).fit(split.train)
-    propensity = PowerLawPropensity(gamma=0).fit(popularity=[4, 1, 0])
+    propensity = PowerLawPropensity(gamma=0, unseen="drop").fit(popularity=[4, 1, 0])
     assert propensity.item[:2].tolist() == [2.0, 1.0]  # P ∝ √n*
 
 
