@@ -43,6 +43,7 @@ EXIT_CODES = """exit codes:
   2    wrong input or options, with the reason on standard error
   3    of compare: suspiciously better
   4    of compare: inconclusive
+  5    of compare: no difference in any user, with a margin of 0
   130  interrupted
   141  the reader of the output closed it"""
 ERROR = 2

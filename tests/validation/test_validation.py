@@ -379,7 +379,7 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     assert f"over {result.n_compared:.0f} of them, with held-out and random positives" in text
     assert result.to_html(tmp_path / "page.html") == str(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert "<title>Validation on simulated world</title>" in page
+    assert "<title>Validation on a simulated log</title>" in page
     assert "reduction_low" in page
     assert [part.folded for part in result.tables(page=True).appendix[2:]] == [True, True]
     # Heads; a table per metric; then every criterion and every estimate (of the propensity, and of the

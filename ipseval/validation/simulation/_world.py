@@ -460,7 +460,7 @@ class World:
         biased = self.with_ratings(self.observe(generator, scale=scale))
         random = self.expose(n_per_user, generator)
         return RandomExposureStudy(
-            name="simulated world",
+            name="a simulated log",
             biased=biased,
             random=random,
             threshold=RELEVANT_RATING,
