@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from page import add_write_option, deliver
 
 import ipseval
+from benchmarks.page import add_write_option, deliver
 from ipseval.data.splits import split_leave_one_out, split_random
 from ipseval.evaluation.sanity import check_sanity
 from reproductions.tables import markdown

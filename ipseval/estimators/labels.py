@@ -17,10 +17,17 @@ from ipseval.utils.registry import Registry
 AOA: Final = "aoa"
 AOA_POOLED: Final = "aoa-pooled"
 IPS: Final = "ips"
-SNIPS: Final = "snips"
+SNIPS_PER_USER: Final = "snips"
 SNIPS_GLOBAL: Final = "snips-global"
 SNIPS_POOLED: Final = "snips-pooled"
-ESTIMATORS_SHOWN = (AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)  # in the card of a metric
+ESTIMATORS_SHOWN = (
+    AOA,
+    AOA_POOLED,
+    IPS,
+    SNIPS_PER_USER,
+    SNIPS_GLOBAL,
+    SNIPS_POOLED,
+)  # in the card of a metric
 
 # Other names of the estimators in the literature.
 ALIASES = {"naive": AOA, "ipw": IPS, "hajek": SNIPS_POOLED, "snipw": SNIPS_POOLED}
@@ -51,7 +58,7 @@ _BUILT_IN: dict[str, Any] = {
     AOA: Aoa(normalize="user"),
     AOA_POOLED: Aoa(normalize="pooled"),
     IPS: Ips(),
-    SNIPS: Snips(normalize="user"),
+    SNIPS_PER_USER: Snips(normalize="user"),
     SNIPS_GLOBAL: Snips(normalize="global"),
     SNIPS_POOLED: Snips(normalize="pooled"),
     "snips-shrunk": ShrunkSnips(),
@@ -70,7 +77,9 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
     if isinstance(name, Estimator):
         return name
     if not isinstance(name, str):
-        raise InputError(f"an estimator is a label such as {SNIPS!r} or an Estimator object; got {name!r}.")
+        raise InputError(
+            f"an estimator is a label such as {SNIPS_GLOBAL!r} or an Estimator object; got {name!r}."
+        )
     match = _LABEL.fullmatch(name.strip().lower())
     if match is None:
         raise InputError(f"estimator {name!r} does not parse; expected a name or name(parameter).")
@@ -100,7 +109,7 @@ DISPLAY_NAMES = {
     AOA: "AOA",
     AOA_POOLED: "AOA pooled",
     IPS: "IPS",
-    SNIPS: "SNIPS per user",  # Snips(normalize="user")
+    SNIPS_PER_USER: "SNIPS per user",  # Snips(normalize="user")
     SNIPS_GLOBAL: "SNIPS",  # Snips(normalize="global")
     SNIPS_POOLED: "SNIPS pooled",
     "snips-shrunk": "SNIPS shrunk",
@@ -131,7 +140,7 @@ def display_names(labels: Sequence[str]) -> dict[str, str]:
     names = {label: display_name(label) for label in labels}
     variants = []
     for label in labels:
-        if label.startswith(SNIPS):
+        if label.startswith(SNIPS_PER_USER):
             variants.append(label)
 
     if SNIPS_GLOBAL in names and len(variants) > 1:

@@ -22,7 +22,7 @@ from ipseval.utils.types import BoolArray, FloatArray, IntArray
 ROUNDING_SHARE = 16 * float(np.finfo(np.float64).eps)
 
 
-N_COLUMNS = 3  # rows of each model in `Moments`: N_u, D_u and V_u
+N_COLUMNS = 3  # numbers of a user and a model in `Moments`: N_u, D_u and V_u; M is shared by all models
 
 
 def ratio_estimate(totals: FloatArray, root: bool) -> float:

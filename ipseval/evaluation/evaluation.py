@@ -437,10 +437,12 @@ class Evaluation(Result):
 
     @property
     def _flags(self) -> dict[tuple[str, str], tuple[Note, ...]]:
-        """(metric, estimator) -> why its estimates are unreliable; empty where they are reliable."""
-        flags = {}
+        """(metric, estimator) -> why estimates of any recommender are unreliable; empty where all are reliable."""
+        flags: dict[tuple[str, str], tuple[Note, ...]] = {}
         for (_, metric, estimator), estimate in self.estimates.items():
-            flags[metric, estimator] = estimate.flags
+            known_flags = flags.get((metric, estimator), ())
+            new_flags = tuple(flag for flag in estimate.flags if flag not in known_flags)
+            flags[metric, estimator] = known_flags + new_flags
         return flags
 
     @property

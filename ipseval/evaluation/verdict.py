@@ -38,9 +38,9 @@ class Outcome(StrEnum):
     WINNER = "winner"
     # Propensities are known by design, and the test does not decide.
     NOT_SIGNIFICANT = "not significant"
-    # The weights come from impressions, and are few or contradict AOA.
+    # The weights come from impressions or are known by design, and are unreliable, few, or contradict AOA.
     NO_VERDICT = "no verdict"
-    # Exposure was not measured, so no recommender is named.
+    # All other cases, as where exposure was not measured: no recommender is named.
     NOT_IDENTIFIED = "not identified"
 
 
@@ -243,11 +243,35 @@ class Verdict:
         return self.primary_ranking.highest
 
     @property
+    def highest_unweighted(self) -> str:
+        """The recommender that ranks first by the unweighted estimator; "" without one."""
+        if not self.unweighted:
+            return ""
+        return self.rankings[self.unweighted].highest
+
+    @property
     def highest_by_weights(self) -> str:
         """The recommender that ranks first by the weighted estimator; "" without one."""
         if not self.weighted:
             return ""
         return self.rankings[self.weighted].highest
+
+    @property
+    def has_rival(self) -> bool:
+        """Whether AOA and the weighted estimator rank different recommenders first."""
+        if not self.highest_unweighted or not self.highest_by_weights:
+            return False
+        return self.highest_by_weights != self.highest_unweighted
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing in the log contradicts the first recommender.
+
+        No other recommender is first by the weighted estimates or for another γ, and the difference from the
+        second is significant.
+        """
+        changes_with_gamma = self.gamma_range is not None and not self.gamma_range.is_everywhere
+        return not (self.has_rival or changes_with_gamma or len(self.primary_ranking.top_group) > 1)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -387,8 +411,10 @@ def _rests_on_design(verdict: Verdict) -> bool:
         return False
     if len(verdict.rankings[verdict.weighted].ranked) < 2 or support.quality == "unreliable":
         return False
-    # A low effective sample size decides only where the weighted estimates agree with AOA.
-    return support.quality == "sufficient" or verdict.highest_by_weights == verdict.highest_model
+    if support.quality == "sufficient":
+        return True
+    # A low effective sample size decides only where AOA was computed and ranks the same recommender first.
+    return verdict.highest_by_weights == verdict.highest_unweighted
 
 
 def _contradicts_impressions(verdict: Verdict) -> bool:
@@ -398,7 +424,7 @@ def _contradicts_impressions(verdict: Verdict) -> bool:
         return False
     if support.basis not in ("fitted", "design"):
         return False
-    return support.quality != "sufficient" or verdict.highest_by_weights != verdict.highest_model
+    return support.quality != "sufficient" or verdict.highest_by_weights != verdict.highest_unweighted
 
 
 def choose_headline(verdicts: Sequence[Verdict]) -> Verdict:

@@ -136,18 +136,14 @@ def _write_tie(verdict: Verdict) -> list[str]:
 
 def _write_ranking_in_log(verdict: Verdict) -> list[str]:
     """Return the conclusion where exposure was not measured: the ranking by AOA, over γ, and by weights."""
-    has_rival = bool(verdict.unweighted) and verdict.highest_by_weights not in ("", verdict.highest_model)
-    gamma_range = verdict.gamma_range
-    changes_with_gamma = gamma_range is not None and not gamma_range.is_everywhere
-    is_close = len(verdict.primary_ranking.top_group) > 1
     sentences = []
-    if has_rival or changes_with_gamma or is_close:
+    if not verdict.is_clear:
         sentences.append("No clear winner.")
-    sentences.append(f"{_describe_first(verdict, has_rival=has_rival)}.")
+    sentences.append(f"{_describe_first(verdict)}.")
     return sentences
 
 
-def _describe_first(verdict: Verdict, *, has_rival: bool) -> str:
+def _describe_first(verdict: Verdict) -> str:
     """Return the recommender that ranks first by AOA, its range of γ, and the first by weights.
 
     The values are not repeated: the table below the verdict shows them in its first two rows.
@@ -155,7 +151,7 @@ def _describe_first(verdict: Verdict, *, has_rival: bool) -> str:
     ranking = verdict.primary_ranking
     _, p_value = ranking.difference(ranking.second_highest, ranking.highest)
     test = format_p_value(p_value)
-    if not has_rival or ranking.second_highest != verdict.highest_by_weights:
+    if not verdict.has_rival or ranking.second_highest != verdict.highest_by_weights:
         # Otherwise the sentence names only the two recommenders that are compared.
         test += f" against {ranking.second_highest}"
     text = (
@@ -164,7 +160,7 @@ def _describe_first(verdict: Verdict, *, has_rival: bool) -> str:
     gamma_range = verdict.gamma_range
     if gamma_range is not None:
         text += f" and for {_describe_range(gamma_range)}"
-    if has_rival:
+    if verdict.has_rival:
         return f"{text}; {verdict.highest_by_weights} leads by {_name_weighted_with_test(verdict)}"
     if gamma_range is None:
         if verdict.unweighted and verdict.highest_by_weights:

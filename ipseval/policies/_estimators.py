@@ -17,6 +17,7 @@ from ipseval.utils.types import FloatArray, IntArray, freeze
 
 DM: Final = "dm"
 DR: Final = "dr"
+SNIPS: Final = "snips"  # normalised over the shown pairs
 
 
 @dataclass(frozen=True, eq=False)

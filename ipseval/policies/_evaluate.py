@@ -11,9 +11,9 @@ import pandas as pd
 
 from ipseval.data import ImpressionLog
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators.labels import IPS, SNIPS
+from ipseval.estimators.labels import IPS
 from ipseval.policies._click_rates import cross_fit_click_rates
-from ipseval.policies._estimators import DM, DR
+from ipseval.policies._estimators import DM, DR, SNIPS
 from ipseval.policies._result import (
     CLAIMS,
     PolicyEvaluation,

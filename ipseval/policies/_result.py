@@ -10,10 +10,10 @@ from scipy.special import ndtr, ndtri
 
 from ipseval.data import ImpressionLog
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators.labels import IPS, SNIPS
+from ipseval.estimators.labels import IPS
 from ipseval.inference.comparisons import adjust_p_values, list_pairs
 from ipseval.policies._click_rates import count_interval, difference_interval
-from ipseval.policies._estimators import DM, DR
+from ipseval.policies._estimators import DM, DR, SNIPS
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import LEVEL, count_decimals, format_p_value, join_names
 from ipseval.reporting.results import Result

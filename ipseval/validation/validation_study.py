@@ -21,7 +21,7 @@ from ipseval.data.random_exposure import READ_ADVICE, RandomExposure, check_expo
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator
-from ipseval.estimators.labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
+from ipseval.estimators.labels import SNIPS_GLOBAL, SNIPS_PER_USER, SNIPS_POOLED, resolve_estimator
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import (
     CountedPropensity,
@@ -57,7 +57,7 @@ from ipseval.validation.datasets import RandomExposureStudy
 
 Trainer = Callable[[Interactions], Any]
 METRICS = ("atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "mean_dcg@5")
-ESTIMATORS = (SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)
+ESTIMATORS = (SNIPS_PER_USER, SNIPS_GLOBAL, SNIPS_POOLED)
 GAMMAS = (-1.0, 0.0, 1.0, 1.5, 2.0, 3.0)
 # The lists of these models are one list for all users and random lists, unlike a logging recommender.
 NOT_A_LOGGER = ("popularity", "random")

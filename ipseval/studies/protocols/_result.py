@@ -271,7 +271,9 @@ class ProtocolStudy(Printable):
             are over the users of these logs.
         """
         if factor == "log":
-            raise InputError("a table averages over logs; for the agreement between logs use compare_levels or matrix.")
+            raise InputError(
+                "a table averages over logs; for the agreement between logs use compare_levels or matrix."
+            )
         groups: dict[tuple[str, ...], list[ProtocolComparison]] = {}
         for comparison in self.comparisons(factor, metric=metric, reference=reference):
             levels = _list_levels(comparison, with_log=False)

@@ -18,7 +18,7 @@ import pandas as pd
 from ipseval.data import ImpressionLog, Interactions
 from ipseval.data.reading import read
 from ipseval.errors import DataWarning, InputError
-from ipseval.estimators.labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
+from ipseval.estimators.labels import AOA, SNIPS_GLOBAL, SNIPS_PER_USER, resolve_estimator
 from ipseval.metrics.labels import resolve_metrics
 from ipseval.ranking import SampledCandidates
 from ipseval.studies.protocols._evaluate import (
@@ -109,7 +109,7 @@ def study(
     *,
     path: str | os.PathLike[str],
     metrics: str | Iterable[str] = ("auc", "recall@10", "ndcg@10"),
-    estimators: Iterable[str] = (AOA, SNIPS, SNIPS_GLOBAL),
+    estimators: Iterable[str] = (AOA, SNIPS_PER_USER, SNIPS_GLOBAL),
     gammas: Iterable[float] = (0.0, 1.0),
     k: Iterable[int] | None = None,
     confidence_level: float = 0.95,
