@@ -1,6 +1,6 @@
 """Sanity checks on public logs: they are silent for correct baselines, and warn of four mistakes.
 
-`python benchmarks/sanity.py` evaluates four baselines on several logs and splits, with and without masked
+`python -m benchmarks.sanity` evaluates four baselines on several logs and splits, with and without masked
 training items, and prints how many of these correct evaluations warn. It then prints how often the checks
 warn after rows are shuffled, columns are shuffled, signs are reversed, and models are trained on the test
 part, and the processor time of the checks together with that of the ranking. `--seeds N` sets the number of
