@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import doctest
 import importlib
 import inspect
-import io
 import re
 import shlex
 import shutil
@@ -23,6 +21,7 @@ from ipseval.cli import main
 from ipseval.pytest_plugin import BaselineChecks
 from reproductions import correction_summary
 from tests.contracts.api import public_modules
+from tests.docs import outputs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE = set(
@@ -144,28 +143,20 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page, made, empty_folder, 
 
 def run_and_compare(page: str, **names: object) -> dict[str, object]:
     """Run the Python blocks of a page in order, and compare what they print with the text below them."""
-    text = (DOCS / page).read_text(encoding="utf-8")
     n_outputs = 0
-    for block, shown in re.findall(
-        r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", text, re.MULTILINE | re.DOTALL
-    ):
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(block, page, "exec"), names)
+    for kind, block, shown in outputs.BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
+        if kind != "python":
+            continue
+        printed = outputs.print_block(block, names)
         if shown:
             n_outputs += 1
-            printed = "\n".join(line.rstrip() for line in output.getvalue().splitlines())
-            assert printed.strip() == shown.strip()
+            assert outputs.strip_lines(printed) == outputs.strip_lines(shown)
     assert n_outputs > 0
     return names
 
 
 def test_the_blocks_of_the_page_on_the_correction_print_the_text_below_them(empty_folder):
-    rng = np.random.default_rng(3)
-    shown = {"user": np.repeat(np.arange(200), 10), "item": np.tile(np.arange(10), 200)}
-    frame = pd.DataFrame(shown | {"slot": rng.choice(["random", "ranked"], 2000)})
-    log = ipseval.ImpressionLog.from_frame(frame.assign(clicked=rng.random(2000) < 0.3))
-    names = run_and_compare("correction.md", log=log, frame=frame)
+    names = run_and_compare("correction.md", **outputs.exploration_names())
     assert names["correction"].reference_values["model"].tolist() == ["ease"]
     assert names["exposure"].positive.any()
 

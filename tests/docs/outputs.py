@@ -1,0 +1,133 @@
+"""What the Python blocks of the pages print, compared by the tests and written into the pages.
+
+python -m tests.docs.outputs --write    writes the output of every block below it
+
+`python -m tests.docs.test_tutorial --write` does the same for the tutorial.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import ipseval
+from ipseval.cli import main
+from tests.docs.cookbook_files import write_files
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+PAGES = ("coming-from.md", "correction.md", "exposure-logs.md", "reading-a-result.md", "uncertainty.md")
+
+
+def exploration_names() -> dict[str, object]:
+    """Return the log of the page on the correction in which some positions are random."""
+    rng = np.random.default_rng(3)
+    shown = {"user": np.repeat(np.arange(200), 10), "item": np.tile(np.arange(10), 200)}
+    frame = pd.DataFrame(shown | {"slot": rng.choice(["random", "ranked"], 2000)})
+    return {
+        "frame": frame,
+        "log": ipseval.ImpressionLog.from_frame(frame.assign(clicked=rng.random(2000) < 0.3)),
+    }
+
+
+def strip_lines(text: str) -> str:
+    """Return a text without blanks at the ends of lines and blank lines at both ends."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip()
+
+
+def print_block(block: str, names: dict[str, object]) -> str:
+    """Run a Python block, and return what it prints."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(block, "page", "exec"), names)
+    return output.getvalue()
+
+
+def print_commands(block: str) -> str:
+    """Run the commands of a block, and return what the last one prints."""
+    printed = ""
+    for line in block.replace("\\\n", " ").splitlines():
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            assert main(shlex.split(line)[1:]) == 0, line
+        printed = output.getvalue()
+    return printed
+
+
+def replace_outputs(text: str, run: Callable[[str, str], str]) -> str:
+    """Return a page with the output of each block that has one: `run` takes the kind and the block."""
+
+    def format_block(match: re.Match[str]) -> str:
+        kind, block, shown = match.groups()
+        if shown is None and kind == "sh":
+            return match[0]
+        printed = run(kind, block)
+        if shown is None:
+            return match[0]
+        if strip_lines(printed) == strip_lines(shown):
+            return match[0]
+        return f"```{kind}\n{block}```\n\n```text\n{printed.rstrip()}\n```\n"
+
+    return BLOCK.sub(format_block, text)
+
+
+def write_page(page: str) -> None:
+    """Write the output of the Python blocks of a page, which share their names."""
+    names = exploration_names() if page == "correction.md" else {}
+    path = DOCS / page
+    text = path.read_text("utf-8")
+
+    def run(kind: str, block: str) -> str:
+        return print_block(block, names) if kind == "python" else ""
+
+    # The later blocks of the page on other libraries need these libraries, and print nothing.
+    first, heading, rest = text.partition("## implicit\n")
+    path.write_text(f"{replace_outputs(first, run)}{heading}{rest}", "utf-8")
+
+
+def write_cookbook() -> None:
+    """Write the output of every recipe, each of which has its own names."""
+    path = DOCS / "cookbook.md"
+    write_files(Path())
+    page = replace_outputs(path.read_text("utf-8"), lambda kind, block: print_block(block, {}))
+    path.write_text(page, "utf-8")
+
+
+def write_gate() -> None:
+    """Write the output of the example on the page on gates."""
+    path = DOCS / "regression-tests.md"
+    assert main(["demo", "--log", "clicks.csv", "--quiet"]) == 0
+    before, heading, after = path.read_text("utf-8").partition("## What the gate prints\n")
+    example, next_heading, rest = after.partition("## What the gate decides\n")
+    example = replace_outputs(example, lambda kind, block: print_commands(block))
+    path.write_text(f"{before}{heading}{example}{next_heading}{rest}", "utf-8")
+
+
+def write() -> None:
+    """Write the outputs of all pages, in an empty folder."""
+    home = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.chdir(folder)
+        for page in PAGES:
+            write_page(page)
+        write_cookbook()
+        write_gate()
+        os.chdir(home)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        raise SystemExit("usage: python -m tests.docs.outputs --write")
+    write()
