@@ -242,7 +242,10 @@ class Score:
 
 def summarize(value: float, replicates: np.ndarray) -> tuple[float, float, float]:
     """Return a value and its 95% interval, from the standard deviation of its replicates."""
-    half_width = Z * float(np.nanstd(replicates, ddof=1))
+    defined = replicates[np.isfinite(replicates)]
+    if defined.size < 2:
+        return float(value), np.nan, np.nan
+    half_width = Z * float(np.std(defined, ddof=1))
     return float(value), float(value - half_width), float(value + half_width)
 
 
