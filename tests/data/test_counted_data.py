@@ -31,6 +31,7 @@ def test_a_log_counts_rows_read_and_rows_that_repeat_a_pair():
         True,
         0,
     )
+    assert ipseval.read(pd.DataFrame({"user": [0, 1], "item": [0, 0]})).n_duplicates_dropped == 0
     repeated_log = ipseval.Interactions([0, 0], [0, 0], [0], [0], repeats=True, n_duplicates_dropped=1)
     assert repeated_log.distinct.n_duplicates_dropped == 2
     assert len(repeated_log.select([0, 0, -2])) == 3

@@ -325,7 +325,7 @@ CONTRADICTIONS = [
     ({"cluster": [0, 0]}, "cluster and cluster_ids go together."),
     ({"cluster": [0, 1], "cluster_ids": ["x"]}, "cluster must hold codes from 0 to 0; 1 of 3 are not."),
     ({"gain": [1, np.inf, 1]}, "gain"),
-    ({"user_ids": ["a", "a"]}, "user_ids repeats 1 of 2 ids; each id may occur once."),
+    ({"user_ids": ["a", "b", "a"]}, "user_ids repeats 1 of 3 ids; each id may occur once."),
     ({"item_ids": [[5, 6, 7]]}, r"item_ids must be one-dimensional; got shape \(1, 3\)."),
 ]
 
