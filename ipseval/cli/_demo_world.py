@@ -14,8 +14,8 @@ from ipseval.estimators.labels import (
     AOA,
     AOA_POOLED,
     IPS,
-    SNIPS,
     SNIPS_GLOBAL,
+    SNIPS_PER_USER,
     SNIPS_POOLED,
     display_names,
 )
@@ -31,9 +31,9 @@ from ipseval.validation.simulation import World
 
 METRICS = ("atop", "recall@10", "mean_dcg@10")
 HEADLINE = "recall@10"  # the text prints the values of this metric alone
-USER_AVERAGES = (AOA, SNIPS, SNIPS_GLOBAL, IPS)
+USER_AVERAGES = (AOA, SNIPS_PER_USER, SNIPS_GLOBAL, IPS)
 POOLED = (AOA_POOLED, SNIPS_POOLED)
-PLOTTED = (AOA, SNIPS, SNIPS_GLOBAL)
+PLOTTED = (AOA, SNIPS_PER_USER, SNIPS_GLOBAL)
 N_USERS = 3000
 N_ITEMS = 1000
 
