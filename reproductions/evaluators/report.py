@@ -280,7 +280,7 @@ def draw_errors(scores: ScoresByLog, path: Path) -> None:
         right.axvline(0, color="gray", linewidth=0.8, linestyle=":")
         left.set_xlabel("error, % of AOA's (mean over metrics)")
         right.set_xlabel("change of Kendall τ against AOA")
-        right.legend(loc="lower left", frameon=False)
+        right.legend(loc="upper right", frameon=False)
         for axes in (left, right):
             axes.spines[["top", "right"]].set_visible(False)
         path.parent.mkdir(parents=True, exist_ok=True)
