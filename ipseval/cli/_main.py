@@ -117,7 +117,7 @@ def join_values(arguments: Sequence[str]) -> list[str]:
 
 
 def take_lists(options: argparse.Namespace, unknown: Sequence[str]) -> list[str]:
-    """Take files beside --train and --test as recommendation lists, named by their stems; return the others.
+    """Take files in addition to --train and --test as recommendation lists, named by their stems; return the others.
 
     Without --train and --test, a file is the LOG.
     """
