@@ -217,7 +217,7 @@ class KnownPropensity:
 
 
 def _select_known_labels(values: object, ids: AnyArray) -> object:
-    """Return a Series without labels that are no ids, if it has a value for every id; else it is unchanged.
+    """Return a Series without labels that are not ids, if it has a value for every id; else it is unchanged.
 
     Propensities of the whole catalogue fit a split of a part of it. Labels of another kind fit no id.
     """

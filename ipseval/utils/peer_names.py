@@ -278,7 +278,7 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "show",
         "info",
     ),
-    ".leader, or .verdict in words": (
+    ".leader, or .verdict": (
         "best",
         "winner",
         "best_model",
