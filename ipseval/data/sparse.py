@@ -38,7 +38,7 @@ def is_sparse_matrix(source: object) -> TypeGuard[SparseMatrix]:
 
 
 def to_sparse_matrix(array: AnyArray) -> SparseMatrix:
-    """Return a dense users × items array as a sparse matrix; a 0 is no interaction."""
+    """Return a dense users × items array as a sparse matrix; a 0 is not an interaction."""
     from scipy.sparse import csr_matrix
 
     return csr_matrix(array)

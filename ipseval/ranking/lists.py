@@ -410,7 +410,7 @@ def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray:
 def _are_position_arrays(model: object, split: Split) -> bool:
     """Return whether a model is an array of item positions with a row for each user, or (items, scores).
 
-    An array of integers with as many columns as the split has items may hold scores, so that it is not a list.
+    An array of integers with as many columns as the split has items may hold scores; it is not read as lists.
     """
     items = model
     if isinstance(model, tuple) and len(model) == 2:

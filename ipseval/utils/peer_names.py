@@ -278,7 +278,7 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "show",
         "info",
     ),
-    ".leader, or .verdict for the sentences": (
+    ".leader, or .verdict": (
         "best",
         "winner",
         "best_model",
