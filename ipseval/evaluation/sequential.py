@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
@@ -68,6 +69,11 @@ class Events:
     start: IntArray
     end: IntArray
 
+    @cached_property
+    def has_repeats(self) -> bool:
+        """Whether some user interacts with an item more than once."""
+        return not self.is_first.all()
+
     def get_history(self, event: int) -> IntArray:
         """Return the item codes of the user before an event, oldest first."""
         return self.history[self.start[event] : self.end[event]]
@@ -77,6 +83,8 @@ class Events:
         sizes = self.end[first:last] - self.start[first:last]
         row_start = np.cumsum(sizes) - sizes
         place = np.arange(int(sizes.sum())) + np.repeat(self.start[first:last] - row_start, sizes)
+        if not self.has_repeats:
+            return sizes, self.history[place]
         is_first = self.is_first[place]
         n_before = np.append(0, np.cumsum(is_first))
         return n_before[row_start + sizes] - n_before[row_start], self.history[place[is_first]]
