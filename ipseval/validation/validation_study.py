@@ -182,8 +182,8 @@ def validate(
           propensity     estimator  mae_aoa   mae  reduction
     0  random-sample           aoa     0.26  0.04       0.85
     1  random-sample    aoa-pooled     0.26  0.00       0.99
-    2      gamma = 0  snips-global     0.27  0.07       0.73
-    3      gamma = 0  snips-pooled     0.27  0.07       0.74
+    2      gamma = 0  snips-global     0.26  0.07       0.74
+    3      gamma = 0  snips-pooled     0.26  0.07       0.73
     """
     check_trainers(models, is_trained=split is not None)
     if not isinstance(propensities, Mapping) or not propensities:
