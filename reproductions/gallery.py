@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from pathlib import Path
+from typing import Any
 
 import ipseval
 from ipseval.ranking import baselines
@@ -35,6 +36,7 @@ KINDS = {
     "segments": "For which items is it good? Intervals hold for all groups at once.",
     "decomposition": "Why weighted and unweighted values differ, by popularity group.",
 }
+SAVE_OPTIONS: dict[str, Any] = {"metadata": {"Date": None, "Creator": None}, "bbox_inches": "tight"}
 OPENING = """# Gallery
 
 Every picture of an evaluation, drawn from MovieLens 100K: ratings of 4 and 5, a random split, γ = 0.
@@ -87,7 +89,7 @@ def gallery(evaluation: ipseval.Evaluation) -> None:
     parts = [OPENING]
     for kind, words in KINDS.items():
         figure = evaluation.plot(kind).figure
-        figure.savefig(folder / f"{kind}.svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+        figure.savefig(folder / f"{kind}.svg", **SAVE_OPTIONS)
         shown = f"![{words}](../images/gallery/{kind}.svg)"
         parts.append(f'## {kind.capitalize()}\n\n{words} `evaluation.plot("{kind}")`\n\n{shown}\n')
     (DOCS / "api" / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
@@ -105,7 +107,11 @@ def main() -> None:
     reports = DOCS / "reports"
     first = movielens(options.data)
     first.to_html(reports / "movielens.html", title="Five baselines on MovieLens 100K")
-    coat(options.data).to_html(reports / "coat.html", title="Five baselines on Coat")
+    second = coat(options.data)
+    second.to_html(reports / "coat.html", title="Five baselines on Coat")
+    decomposition = second.decomposition("recall@10", by="popularity:5")
+    figure = decomposition.plot().figure
+    figure.savefig(DOCS / "images" / "decomposition.svg", **SAVE_OPTIONS)
     if options.impressions is not None:
         title = "Two versions of a recommender, from simulated impressions"
         two_versions(options.impressions).to_html(reports / "two-versions.html", title=title)

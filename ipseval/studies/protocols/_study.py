@@ -144,7 +144,7 @@ def study(
         As in `evaluate`.
     gammas : iterable of float, default (0.0, 1.0)
         Exponents of the power-law propensity P_i ∝ (n*_i)^((γ+1)/2) for the weighted estimators, n* counted
-        in the training part. Positives of items with n* = 0 are then left out everywhere.
+        in the training part, plus 1.
     k : iterable of int, optional
         The k of OR@k; see `order_agreement`.
     confidence_level, n_resamples : float and int, default 0.95 and 1000
