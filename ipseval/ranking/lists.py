@@ -403,7 +403,7 @@ def _is_path(model: object) -> bool:
 def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray:
     """Return the array or the recommendation lists of a file."""
     if str(path).lower().endswith(ARRAYS):
-        return read_array(path)
+        return read_array(Path(path))
     return read_lists(path)
 
 

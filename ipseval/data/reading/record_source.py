@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
+import numpy as np
 import pandas as pd
 
 from ipseval.data.reading._dialect import N_LINES
@@ -66,4 +68,12 @@ def open_records(records: list[Sequence[Any]], name: str) -> Source:
 
 def _format_cell(cell: object) -> str:
     """Return a cell as text, empty if it is missing."""
-    return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else str(cell)
+    is_missing = (
+        cell is None
+        or cell is pd.NA
+        or cell is pd.NaT
+        or (isinstance(cell, (float, np.floating)) and math.isnan(cell))
+    )
+    if is_missing:
+        return ""
+    return str(cell)

@@ -98,7 +98,8 @@ def _convert_part(part: PartLike) -> PartLike:
         return to_sparse_matrix(part)
     refuse_plain_array(part)
     if type(part).__module__.startswith("ranx."):
-        return part.to_dict()
+        judgements: dict[str, dict[str, int]] = part.to_dict()  # type: ignore[union-attr]  # of ranx
+        return judgements
     return part
 
 
@@ -136,7 +137,7 @@ def _read_frame(
         return Interactions.from_frame(part, duplicates=duplicates)  # type: ignore[arg-type]  # raises
     id_columns = _find_id_columns(list(frame.columns), columns, name)
     if threshold is not None:
-        names = {**columns, **id_columns}
+        names: dict[str, Any] = {**columns, **id_columns}
         log = read(frame.to_native(), **names, threshold=threshold, duplicates=duplicates)
         return log.positives
     if columns["value"] is None:
