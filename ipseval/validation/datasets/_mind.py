@@ -56,19 +56,6 @@ def load_mind(path: str | Path) -> ImpressionLog:
     ----------
     Wu et al., "MIND: A large-scale dataset for news recommendation", ACL 2020,
     doi:10.18653/v1/2020.acl-main.331
-
-    Examples
-    --------
-    A file with one impression of two items, of which the first was clicked:
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "behaviors.tsv"
-    ...     _ = path.write_text("1\tU87\t11/15/2019 8:55:22 AM\tN3 N4\tN1-1 N2-0\n")
-    ...     log = load_mind(folder)
-    >>> log
-    ImpressionLog(2 impressions, 1 click, 1 user, 2 items)
     """
     file = Path(path)
     if file.is_dir():
