@@ -78,7 +78,7 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
         return name
     if not isinstance(name, str):
         raise InputError(
-            f"an estimator is a label such as {SNIPS_GLOBAL!r} or an Estimator object; got {name!r}."
+            f"an estimator is a label such as {SNIPS_PER_USER!r} or an Estimator object; got {name!r}."
         )
     match = _LABEL.fullmatch(name.strip().lower())
     if match is None:

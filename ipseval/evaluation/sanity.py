@@ -20,7 +20,6 @@ from ipseval.data.interactions import Interactions
 from ipseval.data.sparse import is_sparse_matrix
 from ipseval.data.splits import Split
 from ipseval.ranking import RankedPositives
-from ipseval.utils.ids import unique_keys
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray
 
 Code = Literal["below-chance", "at-chance", "training-at-chance", "rows-exchangeable", "test-like-training"]
@@ -333,7 +332,7 @@ def _list_items(log: Interactions, users: IntArray) -> list[IntArray]:
     is_sampled = np.zeros(log.n_users, dtype=bool)
     is_sampled[users] = True
     rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
-    keys = unique_keys(log.user[rows] * np.int64(log.n_items) + log.item[rows])
+    keys = np.unique(log.user[rows] * np.int64(log.n_items) + log.item[rows])
     starts = np.searchsorted(keys, np.append(users, log.n_users) * np.int64(log.n_items))
     all_items = keys % log.n_items
     items = []

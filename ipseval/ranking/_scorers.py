@@ -125,12 +125,12 @@ class CallableScorer:
         return scores
 
 
-def is_score_array(model: object) -> bool:
-    """Return whether a model is an array or memmap of numbers, and so neither lists nor of another library."""
+def is_score_array(model: object, split: Split) -> bool:
+    """Return whether a model is an array or memmap of scores of all users and items, and so not of lists."""
     if type(model) not in (np.ndarray, np.memmap):
         return False
     array = np.asarray(model)
-    return array.ndim == 2 and array.dtype.kind in "fiu"
+    return array.shape == (split.n_users, split.n_items) and array.dtype.kind in "fiu"
 
 
 def as_scorer(model: AnyModel, split: Split, name: str = "the model") -> AnyScorer:

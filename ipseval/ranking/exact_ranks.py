@@ -50,7 +50,7 @@ def rank_models(
 ) -> dict[str, RankedPositives]:
     """Rank the test positives by each model, after all lists were checked: name -> ranks."""
     resolved_models = dict(models)
-    if not all(is_score_array(model) for model in models.values()):
+    if not all(is_score_array(model, split) for model in models.values()):
         resolved_models = resolve_lists(models, split)
     ranks = {}
     for name, model in resolved_models.items():
@@ -272,7 +272,7 @@ def _concatenate_parts(
 
 def _resolve_model(model: AnyModel, split: Split, name: str) -> AnyModel:
     """Return a model as scores, lists or ranks: converted lists, and trained models as scorers."""
-    if is_score_array(model):
+    if is_score_array(model, split):
         return model
     converted_model = convert_lists(model, split, name)
     if isinstance(converted_model, (Lists, ListEntries)):
@@ -282,7 +282,7 @@ def _resolve_model(model: AnyModel, split: Split, name: str) -> AnyModel:
 
 def _is_lists(model: object) -> bool:
     """Return whether a resolved model consists of top-K lists."""
-    if is_score_array(model):
+    if isinstance(model, np.ndarray):
         return False
     return isinstance(model, (Lists, ListEntries)) or is_list_frame(model)
 

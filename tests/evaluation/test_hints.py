@@ -40,7 +40,7 @@ def test_the_error_for_a_mapping_or_a_pair_explains_its_parts():
     with pytest.raises(TypeError, match=r"^'Evaluation' object has no items\. Use \.frame, or \.estimate"):
         evaluation["recall@10"]
     with pytest.raises(TypeError, match=r"^'Split' object has no items\. Use \.train and \.test\.$"):
-        _train, _test = split
+        split["train"]
     assert not {"extent", "counted", "training", "given_intervals"} & set(dir(evaluation))
 
 

@@ -143,7 +143,7 @@ def right(folder: Path) -> dict[str, Any]:
         "Propensity.item": propensity.item, "is_probability": True, "Propensity.model": "mine", "n_items": N_ITEMS,
         "KnownPropensity.item": propensity.item, "PowerLawPropensity.gamma": 0.5, "propensity": propensity,
         "propensities": {"p": ipseval.PowerLawPropensity(gamma=0)}, "exposure": exposure,
-        "popularity": counts, "recommendations": counts * 3 + 1,
+        "popularity": counts, "fit_gamma.recommendations": counts * 3 + 1,
         "fit_gamma.n_lists": 40, "fit_gamma.source": "logging-policy", "n_exposed": np.full(N_ITEMS, 40.0), "n_positive": counts,
         "fit_gamma_from_exposure.n_users": 99, "k": 2, "n_candidates": 20, "n_sampled": 5,
         "sampled_ranks": rng.integers(1, 7, 60), "expected_sampled.ranks": np.arange(1, 21), "std_sampled.ranks": np.arange(1, 21),

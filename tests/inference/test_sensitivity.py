@@ -298,7 +298,7 @@ class Lines:
 def test_the_range_of_the_first_recommender_ends_at_a_swap_or_at_the_end_of_the_grid(gamma, hits, expected):
     gamma_range = find_ranges(gamma, hits)["recall@1"]
     assert (gamma_range.highest_model, gamma_range.next_below, gamma_range.next_above) == (
-        expected.first,
+        expected.highest_model,
         expected.next_below,
         expected.next_above,
     )

@@ -180,8 +180,8 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
     for number, (column, spread) in enumerate(zip(values, errors, strict=True)):
         for model, value, error in zip(names, column, spread, strict=True):
             interval = (value - error, value + error)
-            rows.append((model, "recall@10", labels[number], value, error, *interval, "claimed", ""))
-    columns = ["model", "metric", "estimator", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
+            rows.append((model, "recall@10", labels[number], "users", value, error, *interval, "claimed", ""))
+    columns = ["model", "metric", "estimator", "estimand", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
     frame = pd.DataFrame(rows, columns=columns)
     # By SNIPS no adjusted test finds a difference.
     rankings = {
@@ -369,7 +369,7 @@ def test_a_hint_stands_behind_the_last_remark_where_there_is_room(n, n_lines):
 
 def test_a_word_with_hyphens_is_not_broken():
     sentence = f"{'x' * 90} not-to-be-broken"
-    lines = to_text(Tables((), (), verdict=(Remark("Data", (sentence,)),))).splitlines()
+    lines = to_text(Tables((), (), remarks=(Remark("Data", (sentence,)),))).splitlines()
     assert [line.split()[-1] for line in lines] == ["x" * 90, "not-to-be-broken"]
 
 

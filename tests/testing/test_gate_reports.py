@@ -142,7 +142,7 @@ def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decisi
     assert [page.title, gate_history.tables().title] == ["History of a gate", ""]
     assert page.parts[0].signed  # its intervals are drawn around 0
     assert gate_history.verdict in gate_history.tables().parts
-    assert len(page.parts) == len(page.verdict) == len(gate_history.tables().parts) - 1 == 1
+    assert len(page.parts) == len(page.remarks) == len(gate_history.tables().parts) - 1 == 1
     # An error is a quarter of a width: .1 of .44, which shows two decimals.
     assert " −0.05 [−0.20, +0.24] " in str(GateHistory({"a": replace(decision, low=-0.2, high=0.24)}))
 
@@ -194,4 +194,4 @@ def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_no
     assert (result.exit_code, rejected.exit_code) == (4, 0)
     page = result.tables(page=True)
     assert [page.title, result.tables().title] == ["Preflight of a gate", ""]
-    assert len(page.parts) == len(page.verdict) == len(result.tables().parts) - 1 == 1
+    assert len(page.parts) == len(page.remarks) == len(result.tables().parts) - 1 == 1

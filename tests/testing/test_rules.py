@@ -106,7 +106,7 @@ def test_the_report_has_a_row_per_decision_and_ends_with_the_conclusion(tmp_path
     decision = gate_metrics(WORSE, OLD, rules={"recall@5": {"margin": 0, "at-least": 0.2}, "rr": {}})
     assert str(decision) == REPORT
     page = decision.tables(page=True)
-    assert (page.title, len(page.verdict)) == ("Gate", 1)
+    assert (page.title, len(page.remarks)) == ("Gate", 1)
     frame = decision.frame
     assert frame["requirement"].tolist() == ["not worse", "not worse", "at least 0.2"]
     assert frame["passed"].tolist() == [False, True, True]

@@ -131,7 +131,13 @@ def _encode_providers(providers: Any, split: Split) -> tuple[IntArray, list[obje
     if isinstance(providers, Mapping):
         values = pd.Series([providers.get(item) for item in split.item_ids.tolist()], dtype=object)
     else:
-        values = pd.Series(np.asarray(align_labels(providers, split.item_ids, "providers")))
+        entries = np.asarray(align_labels(providers, split.item_ids, "providers"))
+        if entries.ndim != 1:
+            raise InputError(
+                f"must be one-dimensional, with one provider for each item; got shape {entries.shape}.",
+                argument="providers",
+            )
+        values = pd.Series(entries)
     if values.size != split.n_items:
         raise InputError(
             f"must have one entry for each of the {split.n_items:,} items; got {values.size:,}.",
