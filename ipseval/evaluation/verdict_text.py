@@ -86,10 +86,8 @@ def _write_winner(verdict: Verdict) -> str:
     n_rivals = len(ranking.ranked) - 1
     if n_rivals == 1:
         return f"{verdict.leader} is significantly better than {ranking.second_highest} by {estimator}, {p_value}."
-    return (
-        f"{verdict.leader} is significantly better than all {n_rivals} others by {estimator}, "
-        f"largest adjusted {p_value}."
-    )
+    rivals = "both others" if n_rivals == 2 else f"all {n_rivals} others"
+    return f"{verdict.leader} is significantly better than {rivals} by {estimator}, largest adjusted {p_value}."
 
 
 def _write_insignificant_lead(verdict: Verdict) -> str:
@@ -248,8 +246,10 @@ def _summarize(verdict: Verdict) -> str:
     if verdict.outcome == Outcome.NOT_SIGNIFICANT:
         return f"{verdict.highest_model} leads, but not significantly"
     clause = f"{verdict.highest_model} leads by {display_name(verdict.primary_estimator)}"
-    if verdict.unweighted and verdict.highest_by_weights not in ("", verdict.highest_model):
+    if verdict.has_rival:
         clause += f", {verdict.highest_by_weights} by {display_name(verdict.weighted)}"
+    elif verdict.unweighted and verdict.highest_by_weights:
+        clause += f" and by {display_name(verdict.weighted)}"
     return clause
 
 
