@@ -180,7 +180,7 @@ def _describe_range(gamma_range: GammaRange) -> str:
 
 def _name_weighted_with_test(verdict: Verdict) -> str:
     """Return the name of the weighted estimator with the p-value of its first against its second."""
-    if verdict.support is not None and verdict.support.quality == "unreliable":
+    if _is_unreliable(verdict):
         return _name_estimator(verdict, verdict.weighted, "unreliable")
     ranking = verdict.rankings[verdict.weighted]
     if not ranking.second_highest:
@@ -248,9 +248,14 @@ def _summarize(verdict: Verdict) -> str:
     clause = f"{verdict.highest_model} leads by {display_name(verdict.primary_estimator)}"
     if verdict.has_rival:
         clause += f", {verdict.highest_by_weights} by {display_name(verdict.weighted)}"
-    elif verdict.unweighted and verdict.highest_by_weights:
+    elif verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
         clause += f" and by {display_name(verdict.weighted)}"
     return clause
+
+
+def _is_unreliable(verdict: Verdict) -> bool:
+    """Return whether the weighted estimates are unreliable."""
+    return verdict.support is not None and verdict.support.quality == "unreliable"
 
 
 # ---- assumption and next step --------------------------------------------------------------------
