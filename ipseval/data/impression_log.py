@@ -193,9 +193,9 @@ class ImpressionLog(Log):
         return cls(**columns, row_counts=tuple(audit.counts))
 
     def __post_init__(self) -> None:
-        sizes = self._set_codes(("user", "item"))
+        sizes = self._check_codes(("user", "item"))
         if self.query is not None:
-            sizes |= self._set_codes(("query",))
+            sizes |= self._check_codes(("query",))
         clicked = check_one_dimensional(copy_if_writable(self.clicked), "clicked")
         assign(self, clicked=to_mask(clicked, "clicked"))
         sizes["clicked"] = self.clicked.size

@@ -124,7 +124,7 @@ class Log(Universe):
         """
         return counts_frame(count.with_subject("log") for count in self.row_counts)
 
-    def _set_codes(self, names: tuple[str, ...]) -> dict[str, int]:
+    def _check_codes(self, names: tuple[str, ...]) -> dict[str, int]:
         """Check the codes and ids of the named columns, set them read-only, and return their lengths."""
         sizes = {}
         for name in names:
@@ -276,7 +276,7 @@ class Interactions(Log):
         return log._replace_unchecked(row_counts=counts)._treat_duplicates(duplicates)
 
     def __post_init__(self) -> None:
-        sizes = self._set_codes(("user", "item"))
+        sizes = self._check_codes(("user", "item"))
         for name in ("value", "timestamp"):
             array = getattr(self, name)
             if array is not None:

@@ -111,8 +111,8 @@ class RandomExposure:
     def __post_init__(self) -> None:
         for name in ("n_users", "n_items", "n_dropped", "n_uncovered", "n_unanswered"):
             check_positive_int(name, getattr(self, name), minimum=0)
-        self._set_codes("user", self.n_users)
-        self._set_codes("item", self.n_items)
+        self._check_codes("user", self.n_users)
+        self._check_codes("item", self.n_items)
         positive = np.asarray(self.positive)
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")
@@ -126,7 +126,7 @@ class RandomExposure:
         if n_repeats:
             raise InputError(f"{n_repeats} of {self.user.size} exposures repeat a user–item pair.")
 
-    def _set_codes(self, name: str, size: int) -> None:
+    def _check_codes(self, name: str, size: int) -> None:
         """Check the codes of users or items and set them read-only; check the number of their ids."""
         codes = check_codes(name, np.asarray(getattr(self, name)), size)
         assign(self, **{name: as_readonly(codes)})

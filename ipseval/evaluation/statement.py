@@ -36,27 +36,27 @@ class StatementEntry:
     criterion : Criterion
     answer : str
         The answer; "" if it is not stated.
-    missing : tuple of str
+    models_without_note : tuple of str
         Recommenders for which it is not stated.
     """
 
     criterion: Criterion
     answer: str
-    missing: tuple[str, ...] = ()
+    models_without_note: tuple[str, ...] = ()
 
     @property
     def is_stated(self) -> bool:
         """Whether the criterion is answered, for every recommender."""
-        return bool(self.answer) and not self.missing
+        return bool(self.answer) and not self.models_without_note
 
     @property
     def text(self) -> str:
         """The answer, or the omission."""
         if not self.answer:
             return NOT_STATED
-        if not self.missing:
+        if not self.models_without_note:
             return self.answer
-        return f"{self.answer}; {NOT_STATED} for {', '.join(self.missing)}"
+        return f"{self.answer}; {NOT_STATED} for {', '.join(self.models_without_note)}"
 
 
 @public_class
@@ -252,9 +252,9 @@ def write_statement(evaluation: Evaluation, notes: NotesLike | None = None) -> S
     )
     entries = []
     for criterion in CRITERIA:
-        missing: tuple[str, ...] = ()
+        models_without_note: tuple[str, ...] = ()
         if criterion.recommender_key:
             texts = facts.notes.get_by_recommender(criterion.recommender_key)
-            missing = tuple(model for model in evaluation.models if model not in texts)
-        entries.append(StatementEntry(criterion, criterion.answer(facts).rstrip("."), missing))
+            models_without_note = tuple(model for model in evaluation.models if model not in texts)
+        entries.append(StatementEntry(criterion, criterion.answer(facts).rstrip("."), models_without_note))
     return Statement(models=tuple(evaluation.models), entries=tuple(entries))

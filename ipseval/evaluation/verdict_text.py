@@ -87,7 +87,9 @@ def _write_winner(verdict: Verdict) -> str:
     if n_rivals == 1:
         return f"{verdict.leader} is significantly better than {ranking.second_highest} by {estimator}, {p_value}."
     rivals = "both others" if n_rivals == 2 else f"all {n_rivals} others"
-    return f"{verdict.leader} is significantly better than {rivals} by {estimator}, largest adjusted {p_value}."
+    return (
+        f"{verdict.leader} is significantly better than {rivals} by {estimator}, largest adjusted {p_value}."
+    )
 
 
 def _write_insignificant_lead(verdict: Verdict) -> str:

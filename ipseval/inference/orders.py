@@ -49,9 +49,9 @@ class RowOrders:
 
         # Rows of an identity matrix mark the first, or the second, recommender of each pair. Products with
         # them count the pairs of each recommender, exactly.
-        identity = np.eye(n_recommenders, dtype=np.float32)
-        is_first = identity[first_index]
-        is_second = identity[second_index]
+        indicators = np.eye(n_recommenders, dtype=np.float32)
+        is_first = indicators[first_index]
+        is_second = indicators[second_index]
         first_wins = (sign > 0).astype(np.float32)
         second_wins = (sign < 0).astype(np.float32)
         above = second_wins @ is_first + first_wins @ is_second

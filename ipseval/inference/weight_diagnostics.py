@@ -201,8 +201,8 @@ def _find_flags(
     *, ess: float, max_share: float, equal_ess: float, equal_max_share: float, n_units: int, unit: str
 ) -> tuple[Note, ...]:
     """Return the flag of weights with this effective size and largest share; none where they pass."""
-    absolute_limit = min(LOW_ESS, LOW_ESS_SMALL_DATA * equal_ess)
-    limit = max(absolute_limit, LOW_ESS_SHARE * equal_ess)
+    limit_of_small_data = min(LOW_ESS, LOW_ESS_SMALL_DATA * equal_ess)
+    limit = max(limit_of_small_data, LOW_ESS_SHARE * equal_ess)
     if ess < limit:
         return (Note.of("low_sample_size", ess=ess, equal_ess=equal_ess, n=n_units, limit=limit),)
     if max_share > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * equal_max_share):

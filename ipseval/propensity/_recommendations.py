@@ -31,8 +31,8 @@ def build_list_matrix(lists: AnyArray, n_items: int) -> sparse.csr_array:
             f"item codes must be in 0 … {n_items - 1} (or −1 for an empty place); {int(is_invalid.sum())} of "
             f"{lists.size:,} are not (e.g. {lists[is_invalid][0]})."
         )
-    rows, columns = np.nonzero(lists >= 0)
-    return _build_list_matrix(rows, lists[rows, columns].astype(np.int64), lists.shape[0], n_items)
+    rows, positions = np.nonzero(lists >= 0)
+    return _build_list_matrix(rows, lists[rows, positions].astype(np.int64), lists.shape[0], n_items)
 
 
 def _build_list_matrix(rows: IntArray, items: IntArray, n_lists: int, n_items: int) -> sparse.csr_array:

@@ -40,7 +40,7 @@ _is_inside_call: ContextVar[bool] = ContextVar("_is_inside_call", default=False)
 
 def public_function(function: Callable[P, R]) -> Callable[P, R]:
     """Name the first argument that does not fit its annotation when a call from outside fails."""
-    truth_values = _find_truth_values(function)
+    truth_values = _find_bool_parameters(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -93,7 +93,7 @@ def public_class(cls: Class) -> Class:
     return cls
 
 
-def _find_truth_values(function: Callable[..., object]) -> list[tuple[int, bool, str]]:
+def _find_bool_parameters(function: Callable[..., object]) -> list[tuple[int, bool, str]]:
     """Return position, whether it can be passed by position, and name of each parameter of type bool."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

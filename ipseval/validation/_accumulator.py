@@ -144,8 +144,8 @@ class ValidationAccumulator:
         else:
             held_out, random = pooled.first
             self.users = union_keys(held_out.users, random.users)
-        columns = np.searchsorted(self.exposed_users, self.users)
-        self.user_multiplicities = np.ascontiguousarray(self.weights[:, columns])
+        user_columns = np.searchsorted(self.exposed_users, self.users)
+        self.user_multiplicities = np.ascontiguousarray(self.weights[:, user_columns])
 
     def _add_random_sample(
         self, number: int, comparison: PairedPositives, pooled: PairedPositives, fold: IntArray

@@ -181,7 +181,18 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
         for model, value, error in zip(names, column, spread, strict=True):
             interval = (value - error, value + error)
             rows.append((model, "recall@10", labels[number], "users", value, error, *interval, "claimed", ""))
-    columns = ["model", "metric", "estimator", "estimand", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
+    columns = [
+        "model",
+        "metric",
+        "estimator",
+        "estimand",
+        "estimate",
+        "std_error",
+        "ci_low",
+        "ci_high",
+        "claim",
+        "note",
+    ]
     frame = pd.DataFrame(rows, columns=columns)
     # By SNIPS no adjusted test finds a difference.
     rankings = {

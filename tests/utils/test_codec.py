@@ -150,7 +150,9 @@ def test_a_file_holds_one_value_of_the_class_that_is_asked_for(tmp_path: Path):
 
 
 def test_what_is_no_file_of_results_is_refused(tmp_path: Path):
-    with pytest.raises(InputError, match=r"^a file of stored results must end in \.npz; got '.*a\.json'\. Name it a\.npz\.$"):
+    with pytest.raises(
+        InputError, match=r"^a file of stored results must end in \.npz; got '.*a\.json'\. Name it a\.npz\.$"
+    ):
         codec.save(tmp_path / "a.json", 1)
     (tmp_path / "a.npz").write_text("{}")
     with pytest.raises(

@@ -120,15 +120,15 @@ class Rewards:
         )
         return FittedRewards.from_models(shown, models, fold, split, drop_zero_counts(excluded_pairs))
 
-    def _assign_folds(self, shown_users: IntArray, n_users: int) -> IntArray:
+    def _assign_folds(self, users_with_impressions: IntArray, n_users: int) -> IntArray:
         """Return the fold of each user, (n_users,), at random and balanced over users with impressions."""
-        if shown_users.size < self.n_folds:
+        if users_with_impressions.size < self.n_folds:
             raise InputError(
-                f"{self.n_folds} folds need as many users with impressions; got {shown_users.size}."
+                f"{self.n_folds} folds need as many users with impressions; got {users_with_impressions.size}."
             )
         fold = np.arange(n_users) % self.n_folds
-        balanced_folds = np.arange(shown_users.size) % self.n_folds
-        fold[shown_users] = as_generator(self.rng).permutation(balanced_folds)
+        balanced_folds = np.arange(users_with_impressions.size) % self.n_folds
+        fold[users_with_impressions] = as_generator(self.rng).permutation(balanced_folds)
         return fold
 
 
