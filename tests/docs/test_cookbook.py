@@ -116,6 +116,8 @@ def test_both_begin_in_one_command_as_well(files, monkeypatch, capsys):
     for command in commands:
         _, *arguments = shlex.split(command.replace("\\\n", " "))
         assert main(arguments) == 0
+    assert "ipseval compare versions.npz --model v2=v1" in PAGE
+    assert main(["compare", "versions.npz", "--model", "v2=v1"]) == 1  # WORSE, as the page says
     captured = capsys.readouterr()
     printed = " ".join(captured.out.split())
     assert "clicks on a pair clicked before, left out" in printed

@@ -8,6 +8,8 @@ import inspect
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import tomllib
 import types
 from pathlib import Path
@@ -18,7 +20,6 @@ import pytest
 
 import ipseval
 from ipseval.cli import main
-from ipseval.pytest_plugin import BaselineChecks
 from reproductions import correction_summary
 from tests.contracts.api import public_modules
 from tests.docs import outputs
@@ -197,6 +198,7 @@ def gate_files(tmp_path_factory):
     parts = ipseval.Split.from_frames(split.train.to_frame(), split.test.to_frame())
     scores = taste[parts.user_ids][:, parts.item_ids] + rng.normal(size=(parts.n_users, parts.n_items))
     np.save(folder / "scores.npy", scores)
+    np.save(folder / "old-scores.npy", scores + 0.01 * rng.normal(size=scores.shape))
     ipseval.evaluate({"als": scores}, parts).save(folder / "accepted.npz", ranks=False)
     ipseval.evaluate({"als": scores[:, ::-1]}, parts).save(folder / "bad.npz")
     (folder / "gates").mkdir()
@@ -216,29 +218,53 @@ def page_on_gates(kind: str) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_gate_in_three_lines_of_shell_passes_and_stops_a_worse_recommender(gated, capsys):
-    block, _ = page_on_gates("sh")
+def test_the_gate_in_two_lines_of_shell_passes_and_stops_a_worse_recommender(gated, capsys):
+    block, _, preflight, _ = page_on_gates("sh")
     lines = block.splitlines()
-    assert len(lines) == 3
-    for line in lines:
+    assert len(lines) == 2
+    for line in (lines[0], preflight, lines[1]):
         assert main(shlex.split(line)[1:]) == 0, line
     last = "identical by recall@10 (aoa): every rank is the same; a loss below 0.052 could not have been seen"
     assert capsys.readouterr().out.splitlines()[-1] == last
     shutil.copy("bad.npz", "new.npz")
-    assert main(shlex.split(lines[2])[1:]) == 1
+    assert main(shlex.split(lines[1])[1:]) == 1
     assert main(["compare", "gates/", "--out", "history.html"]) == 1
     assert Path("history.html").exists()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
+    _, block, _, _ = page_on_gates("sh")
+    evaluate_line, compare_line = block.splitlines()
+    assert main(shlex.split(evaluate_line)[1:]) == 0
+    assert main(shlex.split(compare_line)[1:]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("not shown to be worse")
+    np.save("scores.npy", -np.load("scores.npy"))
+    assert main(shlex.split(evaluate_line)[1:]) == 0
+    assert main(shlex.split(compare_line)[1:]) == 1
+
+    pd.read_csv("test.csv").iloc[1:].to_csv("test.csv", index=False)
+    assert main(shlex.split(page_on_gates("sh")[0].splitlines()[0])[1:]) == 0
+    assert main(["compare", "new.npz", "accepted.npz", "--model", "als"]) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_example_of_the_page_on_gates_prints_the_text_below_it(empty_folder, capsys):
     assert main(["demo", "--log", "clicks.csv", "--quiet"]) == 0
-    _, block = page_on_gates("sh")
+    *_, block = page_on_gates("sh")
     for line in block.splitlines():
         capsys.readouterr()
         assert main(shlex.split(line)[1:]) == 0, line
     assert capsys.readouterr().out.strip() == page_on_gates("text")[0].strip()
+
+    # The sentences below the example.
+    arguments = shlex.split(line)[1:]
+    assert main([*arguments, "--metric", "mean_dcg@10"]) == 1
+    assert main([*arguments, "--margin", "0.01"]) == 4
+    capsys.readouterr()
+    assert main([*arguments, "--weeks", "250"]) == 0
+    assert "Smallest visible loss, with 80% power: 0.013." in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -256,23 +282,28 @@ def test_the_gate_in_three_lines_of_github_is_a_step_that_stops(gated):
     assert main(shlex.split(steps[2])[1:]) == 1
 
 
-@pytest.mark.filterwarnings("ignore:als finds .* fewer than by chance")  # its signs are reversed on purpose
-def test_the_gate_in_three_lines_of_pytest_passes_and_fails(gated, tmp_path):
+def run_pytest(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest on the test file in the working folder, as a user would."""
+    plugins = ["-p", "no:cacheprovider"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, "test_recommender.py"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_test_file_of_the_page_on_gates_passes_and_fails(gated):
     first, *_ = page_on_gates("python")
-    exec(compile(first, "regression-tests.md", "exec"), names := {"ipseval": ipseval, **gated})
-    baseline = BaselineChecks(tmp_path, "test_als", update=True)
-    names["test_als"](baseline)
-    names["test_als"](comparing(baseline))
-    names["model"] = -gated["model"]
-    with (
-        pytest.raises(AssertionError, match=r"WORSE by recall@10 \(aoa\)"),
-        pytest.warns(ipseval.errors.DataWarning, match="fewer than by chance"),
-    ):
-        names["test_als"](comparing(baseline))
+    Path("test_recommender.py").write_text(first, encoding="utf-8")
+    updated = run_pytest("--ipseval-update")
+    assert updated.returncode == 0, updated.stdout
+    assert Path("baselines/test_als.npz").exists()
+    repeated = run_pytest()
+    assert repeated.returncode == 0, repeated.stdout
 
-
-def comparing(checks: BaselineChecks) -> BaselineChecks:
-    return BaselineChecks(checks.folder, checks.default_name, update=False)
+    np.save("scores.npy", -gated["model"])
+    worse = run_pytest()
+    assert worse.returncode == 1
+    assert "WORSE by recall@10 (aoa)" in worse.stdout
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
+import ipseval
 from ipseval.cli import main
+from ipseval.cli._demo_world import build_demo_world, merge_demo_log
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
@@ -63,6 +65,26 @@ def test_the_page_on_reading_a_result_explains_the_lines_of_the_tutorial():
     assert len(quotations) == 5
     tutorial = PAGE.read_text("utf-8")
     assert [quotation for quotation in quotations if quotation not in tutorial] == []
+
+
+def test_the_tutorial_explains_why_the_assumed_weights_are_not_the_true_ones():
+    world, demo_split = build_demo_world()
+    log = ipseval.read(merge_demo_log(demo_split), users=range(3000), items=range(1000))
+    split = ipseval.split_random(log, test_fraction=0.2, rng=0)
+    in_file = 1 - (1 - world.propensity.item) ** 2
+    held_out = 0.2 * in_file / (1 - 0.8 * in_file)
+    popularity = split.train.popularity + 1  # smoothed
+    assumed_ratio = (popularity.max() / popularity.min()) ** 0.5
+    share = len(log) / world.n_relevant.sum()
+
+    text = " ".join(PAGE.read_text("utf-8").split())
+    for sentence in (
+        f"contains the most popular item for {in_file.max():.0%} of the users who like it",
+        f"the largest propensity of a held-out pair is {held_out.max() / held_out.min():.0f} times the smallest",
+        f"with γ = 0 is only {assumed_ratio:.0f} times the smallest",
+        f"the log contains (here {share:.0%})",
+    ):
+        assert sentence in text
 
 
 def write_page() -> None:
