@@ -179,10 +179,10 @@ def test_the_verdict_with_a_winner_is_printed_as_on_the_page():
     assert winner == "popular"
 
 
-def test_the_table_on_the_accuracy_of_the_correction_is_computed_from_the_files():
+@pytest.mark.parametrize("name", list(correction_summary.tables()))
+def test_the_tables_on_the_accuracy_of_the_correction_are_computed_from_the_files(name: str):
     page = correction_summary.PAGE.read_text("utf-8")
-    name = correction_summary.NAME
-    assert f"<!-- {name} -->\n{correction_summary.table()}\n<!-- /{name} -->" in page
+    assert f"<!-- {name} -->\n{correction_summary.tables()[name]}\n<!-- /{name} -->" in page
 
 
 @pytest.fixture(scope="module")
