@@ -128,7 +128,6 @@ def empty_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("page", "made"),
     [
-        ("propensity.md", "propensity"),
         ("protocols.md", "study"),
         ("sampled.md", "ranked"),
     ],
@@ -169,6 +168,11 @@ def test_the_blocks_of_the_page_on_exposure_logs_print_the_text_below_them():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_uncertainty_print_the_text_below_them():
     assert "refitted" in run_and_compare("uncertainty.md")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_propensities_print_the_text_below_them():
+    assert "evaluation" in run_and_compare("propensity.md")
 
 
 def test_the_verdict_with_a_winner_is_printed_as_on_the_page():
