@@ -86,10 +86,8 @@ def _write_winner(verdict: Verdict) -> str:
     n_rivals = len(ranking.ranked) - 1
     if n_rivals == 1:
         return f"{verdict.leader} is significantly better than {ranking.second_highest} by {estimator}, {p_value}."
-    return (
-        f"{verdict.leader} is significantly better than all {n_rivals} others by {estimator}, "
-        f"largest adjusted {p_value}."
-    )
+    rivals = "both others" if n_rivals == 2 else f"all {n_rivals} others"
+    return f"{verdict.leader} is significantly better than {rivals} by {estimator}, largest adjusted {p_value}."
 
 
 def _write_insignificant_lead(verdict: Verdict) -> str:
@@ -182,7 +180,7 @@ def _describe_range(gamma_range: GammaRange) -> str:
 
 def _name_weighted_with_test(verdict: Verdict) -> str:
     """Return the name of the weighted estimator with the p-value of its first against its second."""
-    if verdict.support is not None and verdict.support.quality == "unreliable":
+    if _is_unreliable(verdict):
         return _name_estimator(verdict, verdict.weighted, "unreliable")
     ranking = verdict.rankings[verdict.weighted]
     if not ranking.second_highest:
@@ -248,9 +246,16 @@ def _summarize(verdict: Verdict) -> str:
     if verdict.outcome == Outcome.NOT_SIGNIFICANT:
         return f"{verdict.highest_model} leads, but not significantly"
     clause = f"{verdict.highest_model} leads by {display_name(verdict.primary_estimator)}"
-    if verdict.unweighted and verdict.highest_by_weights not in ("", verdict.highest_model):
+    if verdict.has_rival:
         clause += f", {verdict.highest_by_weights} by {display_name(verdict.weighted)}"
+    elif verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
+        clause += f" and by {display_name(verdict.weighted)}"
     return clause
+
+
+def _is_unreliable(verdict: Verdict) -> bool:
+    """Return whether the weighted estimates are unreliable."""
+    return verdict.support is not None and verdict.support.quality == "unreliable"
 
 
 # ---- assumption and next step --------------------------------------------------------------------

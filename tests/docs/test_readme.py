@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import ipseval
 from tests.conftest import shared_data
 from tests.inside.cli import build_demo_world, merge_demo_log
 
@@ -41,6 +42,17 @@ def test_the_example_prints_of_the_demonstrations_log_what_stands_below_it(capsy
     merge_demo_log(build_demo_world()[1]).to_csv("clicks.csv", index=False)
     exec(compile(blocks("python")[0], "index.md", "exec"), {"__name__": "__main__"})
     assert lines(capsys.readouterr().out) == blocks("text")[0].rstrip()
+
+
+def test_the_true_value_on_the_first_page_is_that_of_the_simulation():
+    world, log_parts = build_demo_world()
+    log = ipseval.Interactions.from_frame(
+        merge_demo_log(log_parts), users=log_parts.user_ids, items=log_parts.item_ids
+    )
+    split = ipseval.split_random(log, test_fraction=0.2, rng=0)
+    models = {"popularity": ipseval.baselines.popularity(split.train)}
+    truth = world.truth(models, ["recall@10"], split)["ideal"].item()
+    assert f"recall@10 of *popularity*: it is {truth:.3f}." in " ".join(INDEX.split())
 
 
 def test_the_readme_has_two_commands():

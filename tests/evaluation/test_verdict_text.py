@@ -97,7 +97,7 @@ def test_the_verdict_states_that_there_is_nothing_to_decide(values, text):
 def test_a_winner_by_design_is_named_with_its_largest_p_value():
     text = write_verdict([decide(ABC, ABC, "design", significant=("ab", "ac"))])
     assert text.conclusion == (
-        "a is significantly better than all 2 others by SNIPS (propensities known by design), "
+        "a is significantly better than both others by SNIPS (propensities known by design), "
         "largest adjusted p = 0.002."
     )
     assert text.assumption == (
