@@ -190,7 +190,7 @@ def main() -> None:
         )
         write_tables(made, PAGE)
         write_tables(truth, CORRECTION_PAGE)
-        write_tables({correction_summary.NAME: correction_summary.table()}, CORRECTION_PAGE)
+        write_tables(correction_summary.tables(), CORRECTION_PAGE)
         draw_gamma(measured, FIGURE)
 
 

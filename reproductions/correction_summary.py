@@ -1,9 +1,10 @@
-"""The table at the head of docs/correction.md, computed from the tables in docs/tables/correction.
+"""The four tables in the text of docs/correction.md, computed from the tables in docs/tables/correction.
 
     python -m reproductions.correction_summary [--write]
 
-`reproductions.correction_truth` and `reproductions.cm100k` make those tables. A cell of theirs holds a number
-for each metric; this table has the whole ranking (ATOP) and recall at a cut-off.
+`reproductions.correction_truth`, `reproductions.cm100k` and `reproductions.exploring_logs` make those tables. A
+cell of theirs holds a number for each metric; the tables here have one number in a cell, for the whole ranking
+(ATOP) and for recall at a cut-off.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ from pathlib import Path
 
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE
 from ipseval.estimators.labels import AOA_POOLED
+from ipseval.validation._curve import WITH_INTERACTIONS
 from reproductions.tables import ROOT, deliver, markdown
 
 PAGE = ROOT / "docs" / "correction.md"
 FOLDER = ROOT / "docs" / "tables" / "correction"
-NAME = "correction-summary"
+VALUES = "correction-summary"
+RANKINGS = "correction-rankings"
+EXPLORING = "correction-exploring"
+EXPLORING_FILE = "truth-exploring"
+INTERACTIONS = "correction-interactions"
 SIZES = ("0", "25", "100")
 ATOP, RECALL = 0, 1  # positions in a cell
 MISSING = "–"
@@ -67,43 +73,95 @@ def format_reduction(cells: Cells, size: str, estimator: str, position: int) -> 
     return f"{100 * (1 - error / aoa_error):.0f}"
 
 
-def format_row(label: str, cells: Cells, position: int) -> tuple[str, ...]:
-    """Return a row: values with 0, 25 and 100 exposed users in each cell."""
-    corrected = [format_reduction(cells, size, CORRECTED, position) for size in SIZES]
-    sample = [format_reduction(cells, size, RANDOM_SAMPLE, position) for size in SIZES]
-    covered = [f"{find_value(cells, size, CORRECTED, 'coverage, %', position):.0f}" for size in SIZES]
-    if "Kendall τ" in cells["0", CORRECTED]:
-        aoa_order = f"{find_value(cells, '0', AOA_POOLED, 'Kendall τ', position):.2f}"
-        taus = [f"{find_value(cells, size, CORRECTED, 'Kendall τ', position):.2f}" for size in SIZES]
-    else:
-        aoa_order = MISSING
-        taus = [MISSING]
-    return (label, ", ".join(corrected), ", ".join(sample), ", ".join(covered), aoa_order, ", ".join(taus))
+def format_values(label: str, cells: Cells, position: int) -> list[str]:
+    """Return a row: the error reduction of the correction and of the random sample, and the coverage."""
+    row = [label]
+    for size in SIZES:
+        row.append(format_reduction(cells, size, CORRECTED, position))
+    for size in SIZES[1:]:
+        row.append(format_reduction(cells, size, RANDOM_SAMPLE, position))
+    for size in SIZES:
+        row.append(f"{find_value(cells, size, CORRECTED, 'coverage, %', position):.0f}")
+    return row
 
 
-def table(folder: Path = FOLDER) -> str:
-    """Return the table: two metrics of every log."""
+def format_rankings(label: str, cells: Cells, position: int) -> list[str]:
+    """Return a row: Kendall's τ of AOA and of the correction."""
+    row = [label, f"{find_value(cells, '0', AOA_POOLED, 'Kendall τ', position):.2f}"]
+    for size in SIZES:
+        row.append(f"{find_value(cells, size, CORRECTED, 'Kendall τ', position):.2f}")
+    return row
+
+
+def values_table(folder: Path = FOLDER) -> str:
+    """Return the table of metric values: two metrics of every log."""
     rows = []
     for log in LOGS:
         cells = read_cells(folder / f"{log.table}.csv")
-        rows.append(format_row(f"{log.label}, ATOP", cells, ATOP))
-        rows.append(format_row(f"{log.label}, {log.recall}", cells, RECALL))
-    header = (
-        "log, metric",
-        "error reduction, bias-corrected, %",
-        "error reduction, random sample, %",
-        "coverage, bias-corrected, %",
-        "τ of AOA",
-        "τ, bias-corrected",
-    )
+        rows.append(format_values(f"{log.label}, ATOP", cells, ATOP))
+        rows.append(format_values(f"{log.label}, {log.recall}", cells, RECALL))
+    header = ["log, metric"]
+    header += [f"reduction, {size} users, %" for size in SIZES]
+    header += [f"random sample, {size} users, %" for size in SIZES[1:]]
+    header += [f"coverage, {size} users, %" for size in SIZES]
     return markdown(header, rows)
+
+
+def rankings_table(folder: Path = FOLDER) -> str:
+    """Return the table of rankings: two metrics of every log whose true ranking is known."""
+    rows = []
+    for log in LOGS:
+        cells = read_cells(folder / f"{log.table}.csv")
+        if "Kendall τ" in cells["0", CORRECTED]:
+            rows.append(format_rankings(f"{log.label}, ATOP", cells, ATOP))
+            rows.append(format_rankings(f"{log.label}, {log.recall}", cells, RECALL))
+    header = ["log, metric", "τ of AOA", *(f"τ of the correction, {size} users" for size in SIZES)]
+    return markdown(header, rows)
+
+
+def interactions_table(folder: Path = FOLDER) -> str:
+    """Return the table of the error reduction without exposed users, from positives and from all interactions."""
+    rows = []
+    for log in LOGS:
+        cells = read_cells(folder / f"{log.table}.csv")
+        if ("0", WITH_INTERACTIONS) not in cells:
+            continue
+        for label, position in (("ATOP", ATOP), (log.recall, RECALL)):
+            positives = format_reduction(cells, "0", CORRECTED, position)
+            interactions = format_reduction(cells, "0", WITH_INTERACTIONS, position)
+            rows.append([f"{log.label}, {label}", positives, interactions])
+    return markdown(["log, metric", "reduction, positives only, %", "reduction, all interactions, %"], rows)
+
+
+def exploring_table(folder: Path = FOLDER) -> str:
+    """Return the table of logs with random slots: warnings and coverage of the correction."""
+    by_share: dict[str, list[str]] = {}
+    with (folder / f"{EXPLORING_FILE}.csv").open(encoding="utf-8", newline="") as lines:
+        for line in csv.DictReader(lines):
+            if line["estimator"] == CORRECTED:
+                row = by_share.setdefault(line["random slots, %"], [])
+                row += [line["warned, %"], line["coverage, %"]]
+    header = ["random slots, %"]
+    for size in SIZES:
+        header += [f"warned, {size} users, %", f"coverage, {size} users, %"]
+    return markdown(header, [[share, *row] for share, row in by_share.items()])
+
+
+def tables(folder: Path = FOLDER) -> dict[str, str]:
+    """Return the tables by the names of their places on the page."""
+    return {
+        VALUES: values_table(folder),
+        RANKINGS: rankings_table(folder),
+        EXPLORING: exploring_table(folder),
+        INTERACTIONS: interactions_table(folder),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     options = parser.parse_args()
-    deliver({NAME: table()}, PAGE if options.write else None)
+    deliver(tables(), PAGE if options.write else None)
 
 
 if __name__ == "__main__":

@@ -392,7 +392,7 @@ def main(arguments: list[str] | None = None) -> None:
             if f"<!-- {name} -->" in text or f"(tables/{PAGE.stem}/{name}.csv)" in text:
                 placed[name] = table_text
         write_tables(placed, PAGE)
-        write_tables({correction_summary.NAME: correction_summary.table()}, PAGE)
+        write_tables(correction_summary.tables(), PAGE)
     print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
 
 

@@ -165,6 +165,13 @@ def share_wrong(part: pd.DataFrame, rule: str) -> tuple[int, int, float, float]:
     return int(wrong.sum()), int(total), float(ratio), error
 
 
+def compute_upper_limit(wrong: int, total: int, ratio: float, error: float) -> float:
+    """Return the upper end of a 90% interval: normal, or exact for independent names where no name is wrong."""
+    if wrong == 0:
+        return float(1 - 0.05 ** (1 / total))
+    return ratio + 1.645 * error
+
+
 def name_table(rows: pd.DataFrame) -> str:
     """Return how often names are wrong: by P alone and by the rule, with upper ends of 90% intervals."""
     parts: dict[str, pd.DataFrame] = {"all": rows}
@@ -184,8 +191,11 @@ def name_table(rows: pd.DataFrame) -> str:
         for rule in ("P", "rule"):
             wrong, total, ratio, error = share_wrong(part, rule)
             totals.append(total)
-            upper = ratio + 1.645 * error
-            cells.append(f"{wrong} of {total}: {100 * ratio:.1f}% (≤ {100 * upper:.1f}%)" if total else "–")
+            if total:
+                upper = compute_upper_limit(wrong, total, ratio, error)
+                cells.append(f"{wrong} of {total}: {100 * ratio:.1f}% (≤ {100 * upper:.1f}%)")
+            else:
+                cells.append("–")
         cells.append(f"{100 * totals[1] / totals[0]:.0f}%" if totals[0] else "–")
         lines.append(cells)
     header = ("", "logs", "wrong by P ≥ 0.95 alone", "wrong by the rule", "names kept")

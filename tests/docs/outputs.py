@@ -27,7 +27,14 @@ from tests.docs.cookbook_files import write_files
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
-PAGES = ("coming-from.md", "correction.md", "exposure-logs.md", "reading-a-result.md", "uncertainty.md")
+PAGES = (
+    "coming-from.md",
+    "correction.md",
+    "exposure-logs.md",
+    "propensity.md",
+    "reading-a-result.md",
+    "uncertainty.md",
+)
 
 
 def exploration_names() -> dict[str, object]:

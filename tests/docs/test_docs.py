@@ -129,7 +129,6 @@ def empty_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("page", "made"),
     [
-        ("propensity.md", "propensity"),
         ("protocols.md", "study"),
         ("sampled.md", "ranked"),
     ],
@@ -172,6 +171,11 @@ def test_the_blocks_of_the_page_on_uncertainty_print_the_text_below_them():
     assert "refitted" in run_and_compare("uncertainty.md")
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_propensities_print_the_text_below_them():
+    assert "evaluation" in run_and_compare("propensity.md")
+
+
 def test_the_verdict_with_a_winner_is_printed_as_on_the_page():
     evaluated = run_and_compare("reading-a-result.md")
     winner = ipseval.evaluate(
@@ -180,10 +184,10 @@ def test_the_verdict_with_a_winner_is_printed_as_on_the_page():
     assert winner == "popular"
 
 
-def test_the_table_on_the_accuracy_of_the_correction_is_computed_from_the_files():
+@pytest.mark.parametrize("name", list(correction_summary.tables()))
+def test_the_tables_on_the_accuracy_of_the_correction_are_computed_from_the_files(name: str):
     page = correction_summary.PAGE.read_text("utf-8")
-    name = correction_summary.NAME
-    assert f"<!-- {name} -->\n{correction_summary.table()}\n<!-- /{name} -->" in page
+    assert f"<!-- {name} -->\n{correction_summary.tables()[name]}\n<!-- /{name} -->" in page
 
 
 @pytest.fixture(scope="module")
