@@ -109,10 +109,12 @@ def main(arguments: list[str] | None = None) -> None:
         type=Path,
         default=data_folder(),
         help="folder that holds coat/, cm100k/ and kuairand/, as data/README.md says; coat/ is enough for a "
-        "first run; the folder in IPSEVAL_DATA by default, otherwise ../shared/data beside the clone",
+        "first run; the folder in IPSEVAL_DATA by default, otherwise shared/data next to the clone",
     )
     parser.add_argument("--logs", nargs="+", help="names of logs; all whose folder is there by default")
-    parser.add_argument("--evaluators", nargs="+", help="names of evaluators; all by default")
+    parser.add_argument(
+        "--evaluators", nargs="+", help='names of evaluators, such as "SNIPS pooled, γ = 0"; all by default'
+    )
     parser.add_argument(
         "--splits", type=int, default=N_SPLITS, help=f"number of splits, {N_SPLITS} by default"
     )

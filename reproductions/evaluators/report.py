@@ -207,9 +207,9 @@ def tabulate_gain_of_correct(scores: ScoresByLog) -> str:
 
 
 def format_points(interval: Interval) -> str:
-    """Return a difference of shares in percentage points with its interval, such as -8.1 (-12.0 to -4.2)."""
+    """Return a difference of shares in percentage points with its interval, such as -8.11 (-12.05 to -4.20)."""
     value, low, high = (100 * number for number in interval)
-    return f"{value:.1f} ({low:.1f} to {high:.1f})"
+    return f"{value:.2f} ({low:.2f} to {high:.2f})"
 
 
 def tabulate_agreement(scores: ScoresByLog) -> str:
