@@ -435,6 +435,24 @@ def test_the_example_of_the_page_can_be_added_and_checked(tmp_path, capsys):
     assert "The file adds 0 evaluators and 1 log." in printed
 
 
+def test_the_page_quotes_the_errors_of_the_tables():
+    frame = pd.read_csv(PAGE.parent / "tables" / "evaluators" / "scores.csv")
+    frame["share"] = frame["error"] / frame["mean_truth"]
+    recall = frame[frame["metric"] == "recall@10"].set_index(["log", "evaluator"])["share"]
+    shares = {
+        log: f"{100 * recall[log, 'correct (100 users)']:.0f}%" for log in ("kuairand", "cm100k", "coat")
+    }
+    sentence = (
+        f"the error of AOA is {recall['kuairand', 'AOA']:.0f} times the mean true recall@10, so the error of "
+        f"`correct` with 100 users is {shares['kuairand']} of the true recall@10 "
+        f"(CM100K: {shares['cm100k']}, Coat: {shares['coat']})."
+    )
+    text = re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
+    assert sentence in text
+    sample = f"{100 * recall['kuairand', 'random sample (100 users)']:.0f}%"
+    assert f"from {sample} to {shares['kuairand']} of the true recall@10" in text
+
+
 def test_the_context_documents_what_an_evaluator_may_read():
     text = PAGE.read_text("utf-8")
     documented = re.findall(r"^\| `context\.(\w+)", text, re.M)
