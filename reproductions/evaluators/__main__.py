@@ -4,20 +4,22 @@
     python -m reproductions.evaluators --check my_evaluator.py
 
 Finished cells (log, split, evaluator) are kept in the cache folder, so a run that was killed continues where
-it stopped. Logs whose folder is missing are left out. --add runs files that add evaluators or logs. --check
-runs what such a file adds on two splits, of a simulated log if it adds no log, and keeps nothing.
+it stopped; cells whose code changed are computed again. Logs whose folder is missing are left out. --add runs
+files that add evaluators or logs. --check runs what such a file adds on two splits, of a simulated log if it
+adds no log, and keeps nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reproductions.evaluators import EVALUATORS, LOGS
-from reproductions.evaluators.cells import Task, run_tasks
-from reproductions.evaluators.plugins import load_plugins
+from reproductions.evaluators.cells import Task, count_noun, run_tasks
+from reproductions.evaluators.plugins import PluginError, load_plugins
+from reproductions.evaluators.registry import EstimatesError
 from reproductions.evaluators.report import (
     draw_errors,
     list_pairs,
@@ -82,7 +84,19 @@ def check(options: argparse.Namespace) -> None:
             for name in new_evaluators:
                 if name in results.refusals:
                     print(f"{name} refused: {results.refusals[name]}")
-    print(f"\nThe file adds {len(new_evaluators)} evaluators and {len(new_logs)} logs.")
+    print(
+        f"\nThe file adds {count_noun(len(new_evaluators), 'evaluator')} and {count_noun(len(new_logs), 'log')}."
+    )
+
+
+def check_names(option: str, names: Sequence[str], registry: Iterable[str]) -> None:
+    """Stop if a name is not in a registry."""
+    known = list(registry)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(
+            f"{option} must be names of the list; got {unknown}. Choose from: {', '.join(known)}."
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -90,9 +104,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n")[0], prog="python -m reproductions.evaluators"
     )
-    parser.add_argument("--data", type=Path, default=data_folder(), help="folder with coat/, kuairand/ …")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=data_folder(),
+        help="folder that holds coat/, cm100k/ and kuairand/, as data/README.md says; coat/ is enough for a "
+        "first run; the folder in IPSEVAL_DATA by default, otherwise shared/data next to the clone",
+    )
     parser.add_argument("--logs", nargs="+", help="names of logs; all whose folder is there by default")
-    parser.add_argument("--evaluators", nargs="+", help="names of evaluators; all by default")
+    parser.add_argument(
+        "--evaluators", nargs="+", help='names of evaluators, such as "SNIPS pooled, γ = 0"; all by default'
+    )
     parser.add_argument(
         "--splits", type=int, default=N_SPLITS, help=f"number of splits, {N_SPLITS} by default"
     )
@@ -102,17 +124,30 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--check", type=Path, help="run what a file adds on two splits, and stop")
     parser.add_argument("--write", action="store_true", help="write the page, its figure and its tables")
     options = parser.parse_args(arguments)
-    if options.check is not None:
-        try:
+    try:
+        if options.check is not None:
             check(options)
-        except ValueError as error:
-            raise SystemExit(f"{options.check}: {error}") from error
-        return
+        else:
+            compare(options)
+    except (PluginError, EstimatesError) as error:
+        raise SystemExit(str(error)) from error
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Run evaluators on logs, and print the tables or write the page."""
     load_plugins(options.add)
+    logs = options.logs or choose_logs(options.data)
+    if not logs:
+        raise SystemExit(
+            f"--data must be a folder that holds the folder of a log, such as coat/; got {options.data}. "
+            "data/README.md says where the files are."
+        )
     evaluators = options.evaluators or list(EVALUATORS)
+    check_names("--logs", logs, LOGS)
+    check_names("--evaluators", evaluators, EVALUATORS)
     # Errors are relative to AOA.
     evaluators = list(dict.fromkeys(["AOA", "AOA per user", *evaluators]))
-    all_results = run(options, options.logs or choose_logs(options.data), evaluators, options.cache)
+    all_results = run(options, logs, evaluators, options.cache)
     scores = {results.log: score_log(results) for results in all_results}
     tables = make_tables(all_results, scores)
     if options.write:

@@ -1,7 +1,8 @@
 """Runs of the benchmark: one cell is a log, a split and an evaluator; finished cells are kept in files.
 
 Each split of a log has a file with one line of JSON per finished cell. A run that was killed continues with
-the cells that are missing; a last line that was cut off is computed again.
+the cells that are missing; a last line that was cut off is computed again. A cell holds a hash of the files
+that define its evaluator and its log, and is computed again after a change of these files.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import time
 import warnings
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ipseval.errors import IpsevalError
 from reproductions.evaluators.context import PreparedSplit, prepare_split
 from reproductions.evaluators.logs import LOGS
-from reproductions.evaluators.plugins import load_plugins
+from reproductions.evaluators.plugins import call_plugin, hash_source, load_plugins
 from reproductions.evaluators.recommenders import list_recommenders
 from reproductions.evaluators.registry import EVALUATORS, Evaluator, check_estimates
 from reproductions.evaluators.truth import measure_truth
@@ -44,6 +45,13 @@ class Task:
         """File of the finished cells."""
         return self.cache / f"{self.log}-{self.number}.jsonl"
 
+    def hash_source(self, name: str) -> str:
+        """Return a hash of the files that define one evaluator, or the truth, and the log."""
+        source = hash_source(measure_truth)
+        if name != TRUTH:
+            source = hash_source(EVALUATORS[name].compute)
+        return f"{hash_source(LOGS[self.log])} {source}"
+
 
 def run_tasks(tasks: Iterable[Task], n_processes: int) -> None:
     """Compute all missing cells, each split in one of some processes."""
@@ -60,7 +68,8 @@ def run_task(task: Task) -> str:
     """Compute the missing cells of one split, and return a line for the progress report."""
     load_plugins(task.plugins)
     cells = read_cells(task.file)
-    names = [name for name in (TRUTH, *task.evaluators) if name not in cells]
+    sources = {name: task.hash_source(name) for name in (TRUTH, *task.evaluators)}
+    names = [name for name, source in sources.items() if cells.get(name, {}).get("source") != source]
     if not names:
         return f"{task.log}, split {task.number}: complete"
     task.file.parent.mkdir(parents=True, exist_ok=True)
@@ -68,13 +77,26 @@ def run_task(task: Task) -> str:
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        prepared = prepare_split(LOGS[task.log](task.data, task.number), task.number, list_recommenders())
+        log = call_plugin(LOGS[task.log], task.data, task.number)
+        prepared = prepare_split(log, task.number, list_recommenders())
     if PREPARATION not in cells:
         append_cell(task.file, PREPARATION, {"seconds": time.process_time() - start})
     for name in names:
-        append_cell(task.file, name, compute_cell(name, prepared))
+        append_cell(task.file, name, {"source": sources[name]} | compute_cell(name, prepared))
     seconds = time.process_time() - start
-    return f"{task.log}, split {task.number}: {len(names)} cells, {seconds:.0f} s of processor time"
+    n_changed = sum(name in cells for name in names)
+    n_cells = count_noun(len(names), "cell")
+    line = f"{task.log}, split {task.number}: {n_cells}, {seconds:.0f} s of processor time"
+    if n_changed:
+        line += f"; {n_changed} computed again, because the code changed"
+    return line
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Return a number with a noun in the singular or the plural."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}s"
 
 
 def compute_cell(name: str, prepared: PreparedSplit) -> dict[str, Any]:
@@ -89,11 +111,11 @@ def compute_cell(name: str, prepared: PreparedSplit) -> dict[str, Any]:
 
 def compute_estimates(evaluator: Evaluator, prepared: PreparedSplit) -> dict[str, Any]:
     """Return the estimates of one evaluator, or the reason why it refuses."""
-    context = prepared.context
+    context = replace(prepared.context, estimand=evaluator.estimand)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            estimates = evaluator.compute(context)
+            estimates = call_plugin(evaluator.compute, context)
     except IpsevalError as error:
         return {"refused": str(error)}
     frame = check_estimates(estimates, evaluator.name, context)

@@ -13,6 +13,7 @@ from reproductions.evaluators.registry import NEEDS, Needs
 from reproductions.evaluators.scores import (
     BASELINES,
     EvaluatorScores,
+    Score,
     compute_kendall_w,
     summarize,
 )
@@ -68,10 +69,25 @@ def find_winner(scores: Mapping[str, EvaluatorScores], needs: Sequence[Needs], p
     )
 
 
-def compare_tau(scores: Mapping[str, EvaluatorScores], name: str) -> tuple[float, float, float]:
-    """Return the mean over metrics of τ less that of AOA of the same mean, with its 95% interval."""
+def compare_errors(scores: Mapping[str, EvaluatorScores], name: str, baseline: str) -> Score:
+    """Return the relative error of one evaluator less that of another, with paired replicates."""
+    error = scores[name].relative_error
+    baseline_error = scores[baseline].relative_error
+    return Score(
+        value=error.value - baseline_error.value,
+        replicates=error.replicates - baseline_error.replicates,
+    )
+
+
+def compare_tau(
+    scores: Mapping[str, EvaluatorScores], name: str, baseline_name: str | None = None
+) -> tuple[float, float, float]:
+    """Return the mean over metrics of τ less that of another evaluator, with its 95% interval.
+
+    The other evaluator is AOA of the same mean, unless it is named.
+    """
     score = scores[name]
-    baseline = scores[BASELINES[score.evaluator.estimand]]
+    baseline = scores[baseline_name or BASELINES[score.evaluator.estimand]]
     difference = score.tau.value - baseline.tau.value
     has_value = ~np.isnan(difference)
     if not has_value.any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,14 @@ from reproductions.evaluators.logs import DividedLog
 from reproductions.field_study import ONE_THREAD
 
 METRICS = ("recall@10", "mean_dcg@10", "atop")
-USER_ESTIMATORS = ("aoa", "snips", "snips-global")
 SMALL_SAMPLE = 100
+Estimand = Literal["interactions", "users"]
+# Estimand of an evaluator -> words of the column `estimand` of ipseval.
+ESTIMAND_WORDS: dict[Estimand, str] = {
+    "interactions": "mean over interactions",
+    "users": "mean over users",
+}
+USER_ESTIMATORS = ("aoa", "snips", "snips-global", "ips")
 Ranks = dict[str, RankedPositives]
 
 
@@ -56,6 +62,8 @@ class Context:
         Share of the positives that is held out.
     seed : int
         Number of the split, for random draws.
+    estimand : {"interactions", "users"} or None
+        What the running evaluator was registered for; `evaluate` and `correct` check it. None: no check.
     """
 
     split: Split
@@ -71,6 +79,7 @@ class Context:
     pair_ranks: Ranks = field(repr=False)
     shown_exposure: RandomExposure = field(repr=False)
     results: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    estimand: Estimand | None = None
 
     def compute_once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return `make()`, called once per split, for results that several evaluators share."""
@@ -83,26 +92,38 @@ class Context:
 
         Estimators of the mean over users are computed over the users who have held-out and liked random
         items, as is their truth.
+
+        Raises
+        ------
+        ValueError
+            If the evaluator that runs was registered for another estimand than that of the estimator.
         """
         ranks = self.ranks
         if estimator in USER_ESTIMATORS:
             ranks = self.common_user_ranks
-        return self.evaluate_ranks(ranks, estimator, propensity, self.metrics)
+        frame = make_frame(ranks, estimator, propensity, self.metrics)
+        self.check_estimand(estimator, frame["estimand"].iloc[0])
+        return take_estimates(frame)
 
     @staticmethod
     def evaluate_ranks(
         ranks: Ranks, estimator: str, propensity: Propensity | None, metrics: tuple[str, ...]
     ) -> pd.DataFrame:
         """Return estimates from ranks with 95% intervals, one row per model and metric."""
-        frame = evaluate_ranks(
-            ranks,
-            propensity=propensity,
-            metrics=metrics,
-            estimators=[estimator],
-            low_ess="ignore",
-            compute=ONE_THREAD,
-        ).frame
-        return take_estimates(frame[frame["estimator"] == estimator])
+        return take_estimates(make_frame(ranks, estimator, propensity, metrics))
+
+    def check_estimand(self, estimator: str, estimated: str) -> None:
+        """Raise `ValueError` if an estimator estimates something else than the evaluator is registered for."""
+        if self.estimand is None or estimated == ESTIMAND_WORDS[self.estimand]:
+            return
+        fitting = [estimand for estimand, words in ESTIMAND_WORDS.items() if words == estimated]
+        advice = "Use an estimator of a mean."
+        if fitting:
+            advice = f"Pass estimand={fitting[0]!r} to add_evaluator."
+        raise ValueError(
+            f"{estimator} estimates a {estimated}, but the evaluator is registered with "
+            f"estimand={self.estimand!r}. {advice}"
+        )
 
     @property
     def common_user_ranks(self) -> Ranks:
@@ -115,6 +136,7 @@ class Context:
 
     def correct(self, n_users: int | None, *, uses_interactions: bool = False) -> Correction:
         """Return the result of `ipseval.correct` with the exposure of some users, of none (0) or all (None)."""
+        self.check_estimand("correct", ESTIMAND_WORDS["interactions"])
         key = ("correct", n_users, uses_interactions)
         return self.compute_once(key, lambda: self._correct(n_users, uses_interactions=uses_interactions))
 
@@ -153,6 +175,21 @@ class Context:
             interactions=interactions,
             rng=self.seed,
         )
+
+
+def make_frame(
+    ranks: Ranks, estimator: str, propensity: Propensity | None, metrics: tuple[str, ...]
+) -> pd.DataFrame:
+    """Return the rows of one estimator from the frame of an evaluation of ipseval."""
+    frame = evaluate_ranks(
+        ranks,
+        propensity=propensity,
+        metrics=metrics,
+        estimators=[estimator],
+        low_ess="ignore",
+        compute=ONE_THREAD,
+    ).frame
+    return frame[frame["estimator"] == estimator]
 
 
 def take_estimates(frame: pd.DataFrame) -> pd.DataFrame:

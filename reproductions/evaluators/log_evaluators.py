@@ -13,9 +13,9 @@ from ipseval import PowerLawPropensity
 from ipseval.errors import InputError
 from ipseval.propensity import JainPropensity, Propensity, count_recommendations, fit_gamma
 from ipseval.ranking import top_items
-from reproductions.evaluators.context import Context, take_estimates
+from reproductions.evaluators.context import Context, Estimand, take_estimates
 from reproductions.evaluators.recommenders import FACTOR_MODELS
-from reproductions.evaluators.registry import Estimand, Needs, add_evaluator
+from reproductions.evaluators.registry import Needs, add_evaluator
 from reproductions.field_study import ONE_THREAD
 
 YANG = "Yang et al., RecSys 2018, doi 10.1145/3240323.3240355"

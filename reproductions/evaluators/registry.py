@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import pandas as pd
 
-from reproductions.evaluators.context import Context
+from reproductions.evaluators.context import Context, Estimand
 
-Estimand = Literal["interactions", "users"]
 Needs = Literal["log", "measured", "100 users", "half of the users"]
 ComputeEstimates = Callable[[Context], pd.DataFrame]
 
@@ -46,6 +45,10 @@ class Evaluator:
     has_level: bool = True
 
 
+class EstimatesError(ValueError):
+    """Estimates of an evaluator that do not have the form of a table of estimates."""
+
+
 EVALUATORS: dict[str, Evaluator] = {}
 
 
@@ -62,6 +65,8 @@ def add_evaluator(
         raise ValueError(f"the evaluator {name!r} is there already. Choose another name.")
     if needs not in NEEDS:
         raise ValueError(f"needs must be one of {', '.join(NEEDS)}; got {needs!r}.")
+    if estimand not in get_args(Estimand):
+        raise ValueError(f"estimand must be one of {', '.join(get_args(Estimand))}; got {estimand!r}.")
 
     def register(compute: ComputeEstimates) -> ComputeEstimates:
         """Add the function to the registry, and return it unchanged."""
@@ -79,19 +84,25 @@ def add_evaluator(
 
 
 def check_estimates(estimates: object, name: str, context: Context) -> pd.DataFrame:
-    """Return the estimates of an evaluator in the order of models and metrics, or raise `ValueError`."""
+    """Return the estimates of an evaluator in the order of models and metrics, or raise `EstimatesError`."""
     if not isinstance(estimates, pd.DataFrame):
-        raise ValueError(f"the evaluator {name!r} must return a DataFrame; got {type(estimates).__name__}.")
+        raise EstimatesError(
+            f"the evaluator {name!r} must return a DataFrame; got {type(estimates).__name__}."
+        )
     missing = [column for column in COLUMNS if column not in estimates.columns]
     if missing:
-        raise ValueError(
+        raise EstimatesError(
             f"the frame of {name!r} must have the columns {', '.join(COLUMNS)}; it lacks {missing}."
         )
     if estimates.duplicated(["model", "metric"]).any():
-        raise ValueError(f"the frame of {name!r} must have one row per model and metric; some are repeated.")
+        raise EstimatesError(
+            f"the frame of {name!r} must have one row per model and metric; some are repeated."
+        )
     cells = pd.MultiIndex.from_product([list(context.models), context.metrics], names=["model", "metric"])
     unknown = pd.MultiIndex.from_frame(estimates[["model", "metric"]]).difference(cells)
     if len(unknown):
-        raise ValueError(f"the frame of {name!r} has rows of unknown models or metrics: {list(unknown)[:3]}.")
+        raise EstimatesError(
+            f"the frame of {name!r} has rows of unknown models or metrics: {list(unknown)[:3]}."
+        )
     values = estimates.set_index(["model", "metric"])[list(COLUMNS[2:])].astype(float)
     return values.reindex(cells).reset_index()

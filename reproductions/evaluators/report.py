@@ -12,11 +12,14 @@ import pandas as pd
 from reproductions.evaluators.comparison import (
     GROUPS,
     ScoresByLog,
+    compare_errors,
     compare_tau,
     find_winner,
     measure_agreement,
     rank_evaluators,
 )
+from reproductions.evaluators.context import METRICS
+from reproductions.evaluators.exposure_evaluators import SAMPLES
 from reproductions.evaluators.registry import EVALUATORS
 from reproductions.evaluators.scores import (
     EvaluatorScores,
@@ -60,7 +63,7 @@ def format_mean_percent(values: np.ndarray) -> str:
     """Return the mean of shares in per cent."""
     if np.isnan(values).all():
         return "–"
-    return f"{100 * np.nanmean(values):.0f}"
+    return f"{100 * np.nanmean(values):,.0f}"
 
 
 def tabulate_log(results: LogResults, scores: Mapping[str, EvaluatorScores]) -> str:
@@ -69,21 +72,23 @@ def tabulate_log(results: LogResults, scores: Mapping[str, EvaluatorScores]) -> 
     for name, score in scores.items():
         if name in results.refusals:
             continue
-        width = score.half_width / abs(results.truth[score.evaluator.estimand].value).mean(axis=(0, 1))
+        width = score.half_width / score.mean_truth
         error = score.relative_error
+        places = range(len(results.metrics))
         rows.append((
             name,
             score.evaluator.needs,
             format_percent(error.average()),
-            " / ".join(format_mean_percent(error.value[[place]]) for place in range(len(results.metrics))),
+            " / ".join(format_mean_percent(error.value[[place]]) for place in places),
+            " / ".join(format_mean_percent(score.error_of_truth[[place]]) for place in places),
             format_tau(score.tau.average()),
             format_percent(score.sign_errors.average()),
             format_mean_percent(score.coverage),
             format_mean_percent(width),
         ))  # fmt: skip
     header = (
-        results.log, "needs", "error, % of AOA's", f"by {' / '.join(results.metrics)}", "Kendall τ",
-        "sign errors, %", "coverage, %", "half-width, % of the truth",
+        results.log, "needs", "error, % of AOA's", f"by {' / '.join(results.metrics)}",
+        "error, % of the truth", "Kendall τ", "sign errors, %", "coverage, %", "half-width, % of the truth",
     )  # fmt: skip
     return markdown(header, rows)
 
@@ -94,7 +99,7 @@ def tabulate_sizes(all_results: Sequence[LogResults], scores: ScoresByLog) -> st
     for results in all_results:
         counts = results.counts
         truth = results.truth["interactions"]
-        ceilings = [compute_tau_ceiling(tau) for tau in truth.tau_of_halves.mean(axis=0)]
+        ceilings = compute_ceilings(results)
         errors = scores[results.log]["AOA"].error.value
         means = truth.value.mean(axis=(0, 1))
         cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(means, errors, strict=True)]
@@ -112,6 +117,12 @@ def tabulate_sizes(all_results: Sequence[LogResults], scores: ScoresByLog) -> st
         f"mean truth ± error of AOA: {' / '.join(all_results[0].metrics)}", "highest τ",
     )  # fmt: skip
     return markdown(header, rows)
+
+
+def compute_ceilings(results: LogResults) -> list[float]:
+    """Return the expected τ of a perfect evaluator of the mean over interactions, one per metric."""
+    tau_of_halves = results.truth["interactions"].tau_of_halves.mean(axis=0)
+    return [compute_tau_ceiling(tau) for tau in tau_of_halves]
 
 
 def tabulate_winners(all_results: Sequence[LogResults], scores: ScoresByLog) -> str:
@@ -156,16 +167,49 @@ def tabulate_order(all_results: Sequence[LogResults], scores: ScoresByLog) -> st
         rows.append((
             results.log,
             format_tau(by_name["AOA"].tau.average()),
+            f"{np.mean(compute_ceilings(results)):.2f}",
             f"{len(better)} of {len(differences)}",
             f"{best}: {format_number(differences[best])}",
             f"{len(worse)} of {len(differences)}",
             f"{lowest}: {format_number(differences[lowest])}",
         ))  # fmt: skip
     header = (
-        "log", "τ of AOA", "significantly better", "largest gain of τ", "significantly worse",
+        "log", "τ of AOA", "highest τ", "significantly better", "largest gain of τ", "significantly worse",
         "largest loss of τ",
     )  # fmt: skip
     return markdown(header, rows)
+
+
+def tabulate_gain_of_correct(scores: ScoresByLog) -> str:
+    """Return the error and τ of `correct` less those of the random sample, with paired intervals, by log.
+
+    The text is empty if no log has these evaluators.
+    """
+    rows = []
+    for log, by_name in scores.items():
+        for sample in SAMPLES.values():
+            name = f"correct ({sample})"
+            baseline = f"random sample ({sample})"
+            if name not in by_name or baseline not in by_name:
+                continue
+            difference = compare_errors(by_name, name, baseline)
+            cells = [format_points(difference.take(place)) for place in range(difference.value.size)]
+            rows.append((
+                f"{log}, {sample}",
+                format_points(difference.average()),
+                *cells,
+                format_number(compare_tau(by_name, name, baseline)),
+            ))  # fmt: skip
+    if not rows:
+        return ""
+    header = ("log, exposed users", "mean of metrics", *METRICS, "change of Kendall τ")
+    return markdown(header, rows)
+
+
+def format_points(interval: Interval) -> str:
+    """Return a difference of shares in percentage points with its interval, such as -8.11 (-12.05 to -4.20)."""
+    value, low, high = (100 * number for number in interval)
+    return f"{value:.2f} ({low:.2f} to {high:.2f})"
 
 
 def tabulate_agreement(scores: ScoresByLog) -> str:
@@ -177,14 +221,17 @@ def tabulate_agreement(scores: ScoresByLog) -> str:
 def tabulate_ranks(scores: ScoresByLog, n_rows: int | None = None) -> str:
     """Return the ranks of evaluators on each log, and the range of their position when a log is left out."""
     frame = rank_evaluators(scores)
+    # With one log its ranks are the positions, and no log can be left out of two.
+    n_columns = {1: 2, 2: 4}.get(len(scores), len(scores) + 3)
     if n_rows is not None:
         frame = frame.head(n_rows)
     rows = []
     for name, row in frame.iterrows():
         ranks = [f"{row[log]:g}" for log in scores]
-        rows.append((str(name), *ranks, f"{row['position']:g}", f"{row['lowest']:g}–{row['highest']:g}"))
+        row_range = f"{row['lowest']:g}–{row['highest']:g}"
+        rows.append((str(name), *ranks, f"{row['position']:g}", row_range)[:n_columns])
     header = ("evaluator", *scores, "position", "position without one log, range")
-    return markdown(header, rows)
+    return markdown(header[:n_columns], rows)
 
 
 def tabulate_citations(names: Sequence[str]) -> str:
@@ -324,11 +371,15 @@ def make_tables(all_results: Sequence[LogResults], scores: ScoresByLog) -> dict[
         "evaluators-winners": tabulate_winners(all_results, scores),
         "evaluators-ties": tabulate_ties(all_results, scores),
         "evaluators-order": tabulate_order(all_results, scores),
-        "evaluators-agreement": tabulate_agreement(scores),
         "evaluators-ranks": tabulate_ranks(scores, N_RANKED),
-        "evaluators-all-ranks": tabulate_ranks(scores),
         "evaluators-citations": tabulate_citations(list(next(iter(scores.values())))),
     }
+    gain_of_correct = tabulate_gain_of_correct(scores)
+    if gain_of_correct:
+        tables["evaluators-gain"] = gain_of_correct
+    if len(all_results) > 1:
+        tables["evaluators-all-ranks"] = tabulate_ranks(scores)
+        tables["evaluators-agreement"] = tabulate_agreement(scores)
     for results in all_results:
         tables[f"evaluators-{results.log}"] = tabulate_log(results, scores[results.log])
     return tables

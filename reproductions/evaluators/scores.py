@@ -17,7 +17,8 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from reproductions.evaluators.cells import TRUTH, read_cells
-from reproductions.evaluators.registry import EVALUATORS, Estimand, Evaluator
+from reproductions.evaluators.context import Estimand
+from reproductions.evaluators.registry import EVALUATORS, Evaluator
 from reproductions.evaluators.truth import ESTIMANDS
 
 Z = 1.959963984540054
@@ -251,7 +252,15 @@ def summarize(value: float, replicates: np.ndarray) -> tuple[float, float, float
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluatorScores:
-    """Scores of one evaluator on one log; relative_error is the error over that of AOA of the same mean."""
+    """Scores of one evaluator on one log.
+
+    Attributes
+    ----------
+    relative_error : Score
+        Error divided by that of AOA of the same mean.
+    mean_truth : (n_metrics,) array
+        Mean truth over splits and models, of the mean that the evaluator estimates.
+    """
 
     evaluator: Evaluator
     error: Score
@@ -260,6 +269,12 @@ class EvaluatorScores:
     sign_errors: Score
     coverage: np.ndarray
     half_width: np.ndarray
+    mean_truth: np.ndarray
+
+    @property
+    def error_of_truth(self) -> np.ndarray:
+        """Error as a share of the mean truth, (n_metrics,)."""
+        return np.asarray(self.error.value / self.mean_truth)
 
 
 def score_log(results: LogResults) -> dict[str, EvaluatorScores]:
@@ -292,6 +307,7 @@ def score_log(results: LogResults) -> dict[str, EvaluatorScores]:
             sign_errors=sign_errors,
             coverage=coverage,
             half_width=half_width,
+            mean_truth=abs(truth.value).mean(axis=(0, 1)),
         )
     return scores
 
@@ -352,6 +368,10 @@ def list_scores(scores: dict[str, dict[str, EvaluatorScores]], metrics: Sequence
                 for measure in ("error", "relative_error", "tau", "sign_errors"):
                     value, low, high = getattr(score, measure).take(position)
                     row |= {measure: value, f"{measure}_low": low, f"{measure}_high": high}
-                row |= {"coverage": score.coverage[position], "half_width": score.half_width[position]}
+                row |= {
+                    "coverage": score.coverage[position],
+                    "half_width": score.half_width[position],
+                    "mean_truth": score.mean_truth[position],
+                }
                 rows.append(row)
     return pd.DataFrame(rows)

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from ipseval.metrics import metric
-from reproductions.evaluators.context import PreparedSplit, Ranks
-from reproductions.evaluators.registry import Estimand
+from reproductions.evaluators.context import Estimand, PreparedSplit, Ranks
 
 ESTIMANDS: tuple[Estimand, ...] = ("interactions", "users")
 N_REPLICATES = 300

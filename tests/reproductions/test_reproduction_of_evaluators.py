@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval import PowerLawPropensity
 from ipseval.metrics import metric
 from reproductions import evaluators
-from reproductions.evaluators import EVALUATORS, LOGS, Context, cells, comparison, scores, truth
+from reproductions.evaluators import EVALUATORS, LOGS, Context, cells, comparison, plugins, scores, truth
 from reproductions.evaluators.__main__ import main
 from reproductions.evaluators.context import PreparedSplit, prepare_split
 from reproductions.evaluators.recommenders import list_recommenders
 from reproductions.evaluators.registry import add_evaluator, check_estimates
-from reproductions.evaluators.report import list_rows
+from reproductions.evaluators.report import list_rows, tabulate_gain_of_correct
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "evaluators.md"
 NAMES = ("AOA", "AOA per user", "SNIPS pooled, γ = 0", "random sample (half of the users)")
@@ -258,25 +260,197 @@ def test_scores_on_a_simulated_log_favour_the_random_sample(tmp_path):
     assert ranks["lowest"].equals(ranks["position"])
 
 
+@pytest.fixture(name="registries")
+def fixture_registries():
+    known = (dict(EVALUATORS), dict(LOGS))
+    loaded = set(plugins.LOADED)
+    yield
+    for registry, entries in zip((EVALUATORS, LOGS), known, strict=True):
+        registry.clear()
+        registry.update(entries)
+    plugins.LOADED.clear()
+    plugins.LOADED.update(loaded)
+
+
+CONSTANT = """
+import pandas as pd
+from reproductions.evaluators import add_evaluator
+
+@add_evaluator("constant", "nobody")
+def compute_constant(context):
+    rows = [
+        {"model": model, "metric": label, "estimate": VALUE, "low": 0.0, "high": 1.0}
+        for model in context.models
+        for label in context.metrics
+    ]
+    return pd.DataFrame(rows)
+"""
+
+
+@pytest.mark.usefixtures("few_recommenders", "registries")
+def test_a_changed_file_is_computed_again_and_an_unchanged_one_is_not(tmp_path):
+    file = tmp_path / "constant.py"
+    names = ("AOA", "constant")
+    task = cells.Task(
+        log="simulated", number=0, data=Path(), cache=tmp_path / "cache", evaluators=names, plugins=(file,)
+    )
+
+    def run_with(value: str) -> str:
+        EVALUATORS.pop("constant", None)
+        plugins.LOADED.discard(file.resolve())
+        file.write_text(CONSTANT.replace("VALUE", value), "utf-8")
+        return cells.run_task(task)
+
+    assert "3 cells" in run_with("0.25")
+    assert run_with("0.25").endswith("complete")
+    line = run_with("0.75")
+    assert "1 cell," in line
+    assert line.endswith("1 computed again, because the code changed")
+    results = scores.read_log(task.cache, "simulated", [0], names)
+    np.testing.assert_array_equal(results.estimates["constant"][0], np.full((1, 3, 3), 0.75))
+
+
+@pytest.mark.usefixtures("few_recommenders", "registries")
+@pytest.mark.parametrize("run", ["check", "one process", "two processes"])
+def test_an_exception_names_the_line_of_the_file(tmp_path, run):
+    file = tmp_path / "constant.py"
+    file.write_text(CONSTANT.replace("VALUE", "unknown_value"), "utf-8")
+    arguments = ["--add", str(file), "--logs", "simulated", "--splits", "1", "--evaluators", "constant"]
+    arguments += ["--cache", str(tmp_path / "cache"), "--processes", {"two processes": "2"}.get(run, "1")]
+    if run == "check":
+        arguments = ["--check", str(file)]
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    wrong_line = CONSTANT.split("VALUE")[0].count("\n") + 1
+    first, second = str(raised.value).split("\n")
+    assert first.startswith(f"constant.py, line {wrong_line}, in compute_constant: ")
+    assert second == "NameError: name 'unknown_value' is not defined"
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\nraise RuntimeError('no file')", "line 2, in <module>: .*\nRuntimeError: no file"),
+        ("(", "line 1: SyntaxError: "),
+    ],
+)
+def test_an_exception_while_a_file_is_loaded_names_its_line(tmp_path, text, message):
+    file = tmp_path / "broken.py"
+    file.write_text(text, "utf-8")
+    with pytest.raises(SystemExit, match=f"^broken.py, {message}"):
+        main(["--check", str(file)])
+
+
+@pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
+@pytest.mark.usefixtures("few_recommenders", "registries")
+def test_another_estimand_than_the_registered_one_is_an_error(tmp_path, prepared: PreparedSplit):
+    text = """
+from reproductions.evaluators import add_evaluator
+
+@add_evaluator("mine", "nobody", estimand="interactions")
+def compute_mine(context):
+    return context.evaluate("aoa")
+"""
+    file = tmp_path / "mine.py"
+    file.write_text(text, "utf-8")
+    with pytest.raises(SystemExit, match=r"aoa estimates a mean over users.*Pass estimand='users'"):
+        main(["--check", str(file)])
+
+    propensity = PowerLawPropensity(gamma=0, unseen="smooth").fit(prepared.context.split.train)
+    for estimand, wrong in (
+        ("interactions", ("aoa", "snips", "snips-global")),
+        ("users", ("aoa-pooled", "snips-pooled")),
+    ):
+        context = replace(prepared.context, estimand=estimand)
+        for estimator in ("aoa", "snips", "snips-global", "aoa-pooled", "snips-pooled"):
+            if estimator in wrong:
+                with pytest.raises(ValueError, match=f"{estimator} estimates a mean over"):
+                    context.evaluate(estimator, propensity)
+            else:
+                assert len(context.evaluate(estimator, propensity)) == 9
+    with pytest.raises(ValueError, match="correct estimates a mean over interactions"):
+        replace(prepared.context, estimand="users").correct(100)
+    with pytest.raises(ValueError, match="estimand must be one of interactions, users"):
+        add_evaluator("mine too", "nobody", estimand="items")
+
+
 @pytest.mark.usefixtures("few_recommenders")
+def test_one_log_has_no_agreement_of_logs(tmp_path, capsys):
+    options = ["--logs", "simulated", "--splits", "2", "--processes", "1", "--cache", str(tmp_path)]
+    main([*options, "--evaluators", "SNIPS pooled, γ = 0"])
+    printed = capsys.readouterr().out
+    assert "| SNIPS pooled, γ = 0 |" in printed
+    assert "Kendall's W" not in printed
+    assert "position" not in printed
+    with pytest.raises(SystemExit, match="--evaluators must be names of the list"):
+        main([*options, "--evaluators", "nothing"])
+
+
+def test_the_gain_of_correct_is_a_paired_difference():
+    truth_value = np.array([0.5, 0.2])
+
+    def make_scores(name: str, errors: list[float], spread: float) -> scores.EvaluatorScores:
+        error = np.array(errors)
+        noise = np.array([[-spread, 0.0], [0.0, 0.0], [spread, 0.0]])
+        score = scores.Score(value=error, replicates=error + noise)
+        return scores.EvaluatorScores(
+            evaluator=EVALUATORS[name],
+            error=score,
+            relative_error=score,
+            tau=score,
+            sign_errors=score,
+            coverage=error,
+            half_width=error,
+            mean_truth=truth_value,
+        )
+
+    by_name = {
+        "correct (100 users)": make_scores("correct (100 users)", [0.1, 0.1], 0.02),
+        "random sample (100 users)": make_scores("random sample (100 users)", [0.3, 0.2], 0.03),
+    }
+    difference = comparison.compare_errors(by_name, "correct (100 users)", "random sample (100 users)")
+    # The noise is shared, so its difference has the standard deviation 0.03 − 0.02.
+    assert difference.take(0) == pytest.approx((-0.2, -0.2 - 1.96 * 0.01, -0.2 + 1.96 * 0.01), abs=1e-4)
+    assert difference.take(1) == pytest.approx((-0.1, -0.1, -0.1))
+    np.testing.assert_allclose(by_name["correct (100 users)"].error_of_truth, [0.2, 0.5])
+    table = tabulate_gain_of_correct({"log": by_name})
+    assert table.splitlines()[2].startswith("| log, 100 users | -15.00 (-15.98 to -14.02) | -20.00 (")
+    assert tabulate_gain_of_correct({"log": {}}) == ""
+
+
+@pytest.mark.usefixtures("few_recommenders", "registries")
 def test_the_example_of_the_page_can_be_added_and_checked(tmp_path, capsys):
     examples = re.findall(r"^```python\n(# my_\w+\.py\n.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
     assert len(examples) == 2
-    known = (dict(EVALUATORS), dict(LOGS))
-    try:
-        for text in examples:
-            file = tmp_path / re.match(r"# (\S+)", text)[1]
-            file.write_text(text, "utf-8")
-            main(["--check", str(file)])
-        printed = capsys.readouterr().out
-        assert "| rare half" in printed
-        assert "The file adds 2 evaluators and 0 logs." in printed
-        assert "| my log |" in printed
-        assert "The file adds 0 evaluators and 1 logs." in printed
-    finally:
-        for registry, names in zip((EVALUATORS, LOGS), known, strict=True):
-            registry.clear()
-            registry.update(names)
+    for text in examples:
+        file = tmp_path / re.match(r"# (\S+)", text)[1]
+        file.write_text(text, "utf-8")
+        main(["--check", str(file)])
+    printed = capsys.readouterr().out
+    assert "| rare half" in printed
+    assert "| SNIPS global, γ = 1" in printed
+    assert "The file adds 3 evaluators and 0 logs." in printed
+    assert "| my log |" in printed
+    assert "The file adds 0 evaluators and 1 log." in printed
+
+
+def test_the_page_quotes_the_errors_of_the_tables():
+    frame = pd.read_csv(PAGE.parent / "tables" / "evaluators" / "scores.csv")
+    frame["share"] = frame["error"] / frame["mean_truth"]
+    recall = frame[frame["metric"] == "recall@10"].set_index(["log", "evaluator"])["share"]
+    shares = {
+        log: f"{100 * recall[log, 'correct (100 users)']:.0f}%" for log in ("kuairand", "cm100k", "coat")
+    }
+    sentence = (
+        f"the error of AOA is {recall['kuairand', 'AOA']:.0f} times the mean true recall@10, so the error of "
+        f"`correct` with 100 users is {shares['kuairand']} of the true recall@10 "
+        f"(CM100K: {shares['cm100k']}, Coat: {shares['coat']})."
+    )
+    text = re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
+    assert sentence in text
+    sample = f"{100 * recall['kuairand', 'random sample (100 users)']:.0f}%"
+    assert f"from {sample} to {shares['kuairand']} of the true recall@10" in text
 
 
 def test_the_context_documents_what_an_evaluator_may_read():
