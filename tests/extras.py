@@ -7,6 +7,7 @@ names the number of tests that have to pass without extras.
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import os
 import re
@@ -55,8 +56,10 @@ def require_program(names: tuple[str, ...], package: str) -> str:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what it was raised from or during."""
+    """Yield an error and what it was raised from or during; of a doctest, the error of its example."""
     while error is not None:
+        if isinstance(error, doctest.UnexpectedException):
+            error = error.exc_info[1]
         yield error
         error = error.__cause__ or error.__context__
 
