@@ -231,9 +231,9 @@ def _as_sizes(sizes: int | Sequence[int] | None, default: Sequence[int]) -> Sequ
     """Return the planned sizes as a sequence."""
     if sizes is None:
         return default
-    if isinstance(sizes, int):
-        return (sizes,)
-    return sizes
+    if np.iterable(sizes):
+        return list(sizes)
+    return (sizes,)
 
 
 def _as_one_size(name: str, sizes: int | Sequence[int] | None, default: int) -> int:
