@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -329,15 +328,18 @@ class RowReader:
 
 def _list_items(log: Interactions, users: IntArray) -> list[IntArray]:
     """Return the distinct items of each user."""
-    is_sampled = np.zeros(log.n_users, dtype=bool)
-    is_sampled[users] = True
-    rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
-    keys = np.unique(log.user[rows] * np.int64(log.n_items) + log.item[rows])
-    starts = np.searchsorted(keys, np.append(users, log.n_users) * np.int64(log.n_items))
-    all_items = keys % log.n_items
+    keys = log.pair_key
+    is_sorted_and_distinct = bool((keys[1:] > keys[:-1]).all())
+    if not is_sorted_and_distinct:
+        is_sampled = np.zeros(log.n_users, dtype=bool)
+        is_sampled[users] = True
+        rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
+        keys = np.unique(keys[rows])
+    starts = np.searchsorted(keys, users * np.int64(log.n_items))
+    stops = np.searchsorted(keys, (users + 1) * np.int64(log.n_items))
     items = []
-    for start, stop in pairwise(starts):
-        items.append(all_items[start:stop])
+    for start, stop in zip(starts, stops, strict=True):
+        items.append(keys[start:stop] % log.n_items)
     return items
 
 
