@@ -277,10 +277,10 @@ def _collect_data_notes(content: ReportContent) -> list[str]:
 
 
 def _describe_exclusions(content: ReportContent) -> list[str]:
-    """Return a sentence for each count of data that were excluded, merged or removed before estimation."""
+    """Return a sentence for each count of data that were excluded, merged or removed, or that cannot be hits."""
     lines = []
     for count in content.counts:
-        if count.code not in ("exclusion", "no_threshold"):
+        if count.code not in ("exclusion", "no_threshold", "no_hit"):
             continue
         line = f"{count.count:,}"
         if count.total is not None:

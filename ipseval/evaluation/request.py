@@ -199,7 +199,7 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
     if not hasattr(propensity, "fit") or isinstance(propensity, type):
         raise PropensityError(
             "propensity must be a Propensity or a model with fit(train), as PowerLawPropensity(gamma=0) is; "
-            f"got {type(propensity).__name__}. Pass known values as {{item: P}}, or as "
+            f"got {type(propensity).__name__}. Pass propensities as {{item: P}}, or as "
             "KnownPropensity(item=…) or KnownPropensity(pair=…)."
         )
     return fit(propensity)

@@ -18,6 +18,7 @@ from ipseval.propensity.cross_fitted_odds import (
     BIASED,
     RANDOM,
     RIDGES,
+    ROUNDING,
     UNIFORM,
     CrossFittedOdds,
     Features,
@@ -425,7 +426,7 @@ def _describe_fit(
 
     corrected_weight = weight[is_biased] * np.exp(log_odds[is_biased])
     corrected_ess = corrected_weight.sum() ** 2 / (corrected_weight**2).sum()
-    is_uncovered = log_odds[is_random] > np.quantile(log_odds[is_biased], 0.99)
+    is_uncovered = log_odds[is_random] > np.quantile(log_odds[is_biased], 0.99) + ROUNDING
     return DensityRatioFit(
         strength=float(np.mean([model.strength for model in slopes])),
         ridge=float(np.exp(problem.ridge_weights @ np.log(RIDGES))),
@@ -464,7 +465,8 @@ def compute_weighted_auc(
     n_pairs = 0.0
     for number in unique_keys(fold):
         rows = fold == number
-        levels = np.unique(score[rows], return_inverse=True)[1]
+        # Pairs with the same features are tied, whatever the rounding of their scores.
+        levels = np.unique(np.round(score[rows], 9), return_inverse=True)[1]
         positive_weight = np.bincount(levels, (weight * is_positive)[rows])
         negative_weight = np.bincount(levels, (weight * ~is_positive)[rows])
         weight_below = np.cumsum(negative_weight) - negative_weight / 2

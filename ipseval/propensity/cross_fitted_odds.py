@@ -27,6 +27,9 @@ PRIOR_SD = 0.3
 ODDS_RIDGE = 1.0
 # Ridges of the deviation from the tempered direction; the last one leaves no deviation.
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e6)
+# Distance from the limit of log odds up to which a pair is not above it. The pair at the limit itself differs from
+# it by rounding, in a direction that depends on the processor.
+ROUNDING = 1e-9
 # Kinds of pairs in a sample.
 BIASED = 0
 RANDOM = 1
@@ -356,7 +359,7 @@ class CrossFittedOdds:
         for assignment, fold in enumerate(self.fold[:, user]):
             raw_log_odds = np.einsum("nk,nk->n", x, self.slope[assignment, fold])
             limit = self.limit[assignment, fold]
-            n_limited += raw_log_odds > limit
+            n_limited += raw_log_odds > limit + ROUNDING
             log_odds[assignment] = np.minimum(raw_log_odds, limit) - self.level[assignment, fold]
         return np.median(log_odds, axis=0), n_limited * 2 > n_assignments
 

@@ -159,7 +159,7 @@ class ListResolver:
             return
 
         is_dropped = role == "user" or self.unknown == "drop"
-        code: CountCode = "number"
+        code: CountCode = "no_hit"
         if is_dropped:
             treatment = "left out"
             code = "exclusion"
@@ -205,14 +205,14 @@ class ListResolver:
                 )
             )
             return
-        code: CountCode = "number"
+        code: CountCode = "no_hit"
         if treatment_of_seen == "drop":
             treatment = "left out"
             code = "exclusion"
             n_seen = int((seen & keep).sum())
             keep &= ~seen
         else:
-            treatment = "kept"
+            treatment = "kept as misses"
             n_seen = int(seen.sum())
         description = f"entries that are training items of their user, {treatment}"
         self.counts += drop_zero_counts(Count(description, n_seen, user.size, code=code))
@@ -411,7 +411,10 @@ def _are_position_arrays(model: object, split: Split) -> bool:
     """Return whether a model is an array of item positions with a row for each user, or (items, scores).
 
     An array of integers with as many columns as the split has items may hold scores; it is not read as lists.
+    Neither is an array where the ids of items are not their positions, because it may hold ids.
     """
+    if not np.array_equal(split.item_ids, np.arange(split.n_items)):
+        return False
     items = model
     if isinstance(model, tuple) and len(model) == 2:
         items = model[0]

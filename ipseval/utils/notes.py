@@ -259,8 +259,9 @@ RESULT = "evaluation"  # the subject of counts that are of all recommenders toge
 
 # "exclusion": rows that were left out, merged or removed. "stated_exclusion": the same, where a note on the
 # estimates or the caller states it already. "no_threshold": low values count as positives. "test_part": rows of
-# the test part of a split. "number": anything else.
-CountCode = Literal["number", "exclusion", "stated_exclusion", "no_threshold", "test_part"]
+# the test part of a split. "no_hit": entries of lists that keep their positions and cannot be hits. "number": anything
+# else.
+CountCode = Literal["number", "exclusion", "stated_exclusion", "no_threshold", "test_part", "no_hit"]
 
 
 @dataclass(frozen=True)

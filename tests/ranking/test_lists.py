@@ -7,7 +7,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import ipseval
 from ipseval import InputError, Split, metric, rank_positives
+from ipseval.errors import DataWarning
 
 ITEMS = list("abcdefg")
 TRAIN = pd.DataFrame({"user": [1, 2], "item": ["a", "b"]})
@@ -98,3 +100,24 @@ def without(row: int) -> pd.DataFrame:
 def test_invalid_lists_are_refused(lists, message):
     with pytest.raises(InputError, match=message):
         rank_positives(lists, SPLIT, name="als")
+
+
+def test_an_array_of_ids_that_are_no_positions_is_not_read_as_positions():
+    # Ids from 1 on: read as positions, every entry would be the next item.
+    frame = pd.DataFrame({"user": [0, 0, 1, 1, 2, 2], "item": [1, 2, 2, 3, 3, 4]})
+    split = ipseval.Split.from_frames(frame.iloc[::2], frame.iloc[1::2])
+    with pytest.raises(InputError, match=r"has shape \(3, 2\).*ipseval\.Lists\(items"):
+        ipseval.evaluate({"a": np.array([[2, 3], [3, 1], [1, 2]])}, split, metrics=["recall@1"])
+
+
+def test_training_items_in_lists_without_options_are_counted_in_the_printed_result():
+    train = pd.DataFrame({"user": ["u", "v"], "item": ["a", "b"]})
+    test = pd.DataFrame({"user": ["u", "v"], "item": ["b", "c"]})
+    split = ipseval.Split.from_frames(train, test)
+    lists = {"u": ["a", "b", "c"], "v": ["c", "a"]}
+    with pytest.warns(DataWarning, match="1 of 5 entries of 'a' are training items"):
+        evaluation = ipseval.evaluate({"a": lists}, split, metrics=["recall@1"])
+    assert "a: 1 of 5 entries that are training items of their user, kept as misses." in " ".join(
+        str(evaluation).split()
+    )
+    assert evaluation.frame["estimate"].tolist() == [0.5]  # a keeps its position, so b is second

@@ -81,7 +81,7 @@ def test_training_items_are_dropped_or_keep_their_positions(seen):
         description = "entries that are training items of their user, left out"
     else:
         assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([1, 1, 2, 0], [2, 3, 1])
-        description = "entries that are training items of their user, kept"
+        description = "entries that are training items of their user, kept as misses"
     assert list_counts(ranked) == [(description, 2, 6)]
 
 
@@ -128,7 +128,7 @@ def test_kept_training_items_and_unknown_items_need_not_be_candidates():
     assert ranked.n_above.tolist() == [1, 2, 1, 0]
     assert [count[0] for count in list_counts(ranked)] == [
         "entries with items unknown to the split, added as candidates",
-        "entries that are training items of their user, kept",
+        "entries that are training items of their user, kept as misses",
     ]
 
 

@@ -179,7 +179,7 @@ def _sum_user_groups(
     again from the positives of these users.
     """
     ranked = samples[0].ranked
-    in_population = _find_population(ranked, estimator)
+    is_in_population = _find_population(ranked, estimator)
     blocks = []
     powers = []
     n_users = []
@@ -199,7 +199,7 @@ def _sum_user_groups(
 
         first = group_sums[0]
         n_users.append(int((first.denominator > 0).sum()))
-        n_expected = int((in_population & in_group[ranked.unit(np.arange(ranked.n_population))]).sum())
+        n_expected = int((is_in_population & in_group[ranked.unit(np.arange(ranked.n_population))]).sum())
         n_defined = first.n_users if first.size is None else int(first.size.sum())
         n_undefined.append(n_expected - n_defined)
     return CellSums(
@@ -219,9 +219,9 @@ def _find_population(positives: RankedPositives, estimator: Estimator) -> BoolAr
         if positives.left_out is None:
             return np.ones(positives.n_population, dtype=bool)
         return np.asarray(~positives.left_out)
-    in_population = np.zeros(positives.n_population, dtype=bool)
-    in_population[positives.users] = True
-    return in_population
+    is_in_population = np.zeros(positives.n_population, dtype=bool)
+    is_in_population[positives.users] = True
+    return is_in_population
 
 
 def _mean_query_volume(sums: UserSums) -> float | None:

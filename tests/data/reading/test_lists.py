@@ -166,7 +166,7 @@ def test_training_items_and_unknown_items_are_treated_as_by_loops(seen, unknown)
             assert ranked.n_above[row] == (items.index(item) if item in items else length)
         assert ranked.list_length.tolist() == [len(expected.get(user, [])) for user in split.user_ids]
         counts = {count.label: count.count for count in ranked.row_counts}
-        treatment = {"drop": "left out", "keep": "kept"}[seen]
+        treatment = {"drop": "left out", "keep": "kept as misses"}[seen]
         assert counts.get(f"entries that are training items of their user, {treatment}", 0) == n_seen
         treatment = {"drop": "left out", "candidate": "added as candidates"}[unknown]
         assert counts.get(f"entries with items unknown to the split, {treatment}", 0) == n_unknown
