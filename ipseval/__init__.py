@@ -4,6 +4,10 @@ Logged clicks and purchases are missing not at random, so the average over obser
 recommenders of popular items. ipseval weights each positive by its inverse propensity (IPS, SNIPS) and
 reports the uncertainty of every estimate and the condition under which it is unbiased.
 
+Where things are computed: `estimators/aoa.py`, `ips.py` and `snips.py` hold the formulas of the estimators,
+`metrics` those of the metrics, `propensity` the models of propensities, `ranking` the ranks of held-out
+positives, `inference` errors and tests, and `evaluation` joins them and words the verdict.
+
 Names are loaded from their modules when they are first used, so that importing the package is fast. The stub
 `__init__.pyi` lists the same names for type checkers.
 """
