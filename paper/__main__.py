@@ -80,7 +80,7 @@ def values() -> dict[str, str]:
     toy, yang = table("reproductions.md", "kr-toy"), table("reproductions.md", "yang-summary")
     kuairand = table("validation.md", "order-kuairand")
     gamma = table("validation.md", "gamma-by-exposure")
-    corrected = truth("correction.md", "truth-kuairand")
+    corrected = truth("correction-accuracy.md", "truth-kuairand")
     board = [cells for size, cells in table("reproductions.md", "leaderboard-sizes").items() if size]
     small = board[:2]  # gains below 5 %
     gap = toy[""].index("gap in SE")

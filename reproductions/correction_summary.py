@@ -1,4 +1,4 @@
-"""The four tables in the text of docs/correction.md, computed from the tables in docs/tables/correction.
+"""The four tables in the text of docs/correction-accuracy.md, computed from the tables in docs/tables/correction-accuracy.
 
     python -m reproductions.correction_summary [--write]
 
@@ -19,8 +19,8 @@ from ipseval.estimators.labels import AOA_POOLED
 from ipseval.validation._curve import WITH_INTERACTIONS
 from reproductions.tables import ROOT, deliver, markdown
 
-PAGE = ROOT / "docs" / "correction.md"
-FOLDER = ROOT / "docs" / "tables" / "correction"
+PAGE = ROOT / "docs" / "correction-accuracy.md"
+FOLDER = ROOT / "docs" / "tables" / "correction-accuracy"
 VALUES = "correction-summary"
 RANKINGS = "correction-rankings"
 EXPLORING = "correction-exploring"
