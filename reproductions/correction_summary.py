@@ -1,4 +1,4 @@
-"""The four tables in the text of docs/correction-accuracy.md, computed from the tables in docs/tables/correction-accuracy.
+"""The four tables in the text of docs/correction-accuracy.md, computed from docs/tables/correction-accuracy.
 
     python -m reproductions.correction_summary [--write]
 
