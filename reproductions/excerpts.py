@@ -107,7 +107,7 @@ def format_evaluators() -> str:
     rows = []
     for evaluator, label in SHOWN_EVALUATORS.items():
         errors = [f"{100 * means.loc[(log, evaluator), 'relative_error']:.0f}" for log in EVALUATOR_LOGS]
-        taus = [format_tau(means.loc[(log, evaluator), 'tau']) for log in EVALUATOR_LOGS]
+        taus = [format_tau(means.loc[(log, evaluator), "tau"]) for log in EVALUATOR_LOGS]
         rows.append([label, *errors, *taus])
     header = ["evaluator"]
     header += [f"error, {log}, %" for log in EVALUATOR_LOGS.values()]
@@ -154,7 +154,15 @@ EXCERPTS = (
         title="recommender",
         rows={
             (name,): name
-            for name in ("EASE 500", "item-kNN 100", "EASE 10", "item-kNN 10", "SVD 4", "SVD 32", "popularity")
+            for name in (
+                "EASE 500",
+                "item-kNN 100",
+                "EASE 10",
+                "item-kNN 10",
+                "SVD 4",
+                "SVD 32",
+                "popularity",
+            )
         },
         columns=(
             Column("AOA in the log", ORDER_KUAIRAND, "recall@10: plain"),
@@ -205,9 +213,7 @@ EXCERPTS = (
         page="reproductions.md",
         name="leaderboard-excerpt",
         title="log",
-        rows={
-            (log, "recall@20"): log for log in ("Gowalla", "Beauty", "Toys and Games", "Video Games")
-        },
+        rows={(log, "recall@20"): log for log in ("Gowalla", "Beauty", "Toys and Games", "Video Games")},
         columns=(
             Column("pairs", LEADERBOARD, "pairs"),
             Column("significant by AOA", LEADERBOARD, "significantly different by AOA"),

@@ -249,7 +249,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=500, help="0: none")
     parser.add_argument("--curves", type=int, default=100, help="logs of each policy; 0: none")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/impression-weights.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write the tables into docs/impression-weights.md"
+    )
     options = parser.parse_args()
     rng = np.random.default_rng(SEED)
     world = World(rng)
