@@ -79,15 +79,11 @@ def read_scores() -> Scores:
 
 def read_reductions(estimator: str) -> list[float]:
     """Return the reduction of the error of recall@10 by designed exposure in each source and size, in %."""
-    text = (DOCS / "designed-exposure.md").read_text("utf-8")
-    match = re.search(r"<!-- designed-recall -->(.*?)<!-- /designed-recall -->", text, re.DOTALL)
-    if not match:
-        raise SystemExit("designed-exposure.md has no table designed-recall")
     reductions = []
-    for line in match[1].splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) > 5 and cells[2] == estimator:
-            reductions.append(parse_numbers(cells[5])[0])
+    with (DOCS / "tables/designed-exposure/designed-recall.csv").open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            if row["estimator"] == estimator:
+                reductions.append(parse_numbers(row["reduction, %"])[0])
     return reductions
 
 

@@ -36,7 +36,7 @@ from ipseval.ranking import RankedPositives
 from reproductions import correction_family, feedback_worlds
 from reproductions.tables import ROOT, markdown, write_tables
 
-PAGE = ROOT / "docs" / "correction.md"
+PAGE = ROOT / "docs" / "correction-accuracy.md"
 SEED = 39
 METRICS = ("atop", "recall@10", "mean_dcg@10")
 ANCHORED, ERROR = "recall@10", 0.08

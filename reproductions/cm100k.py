@@ -3,7 +3,7 @@
     python -m reproductions.cm100k --data PATH [--divisions 6] [--draws 5] [--write]
 
 Each division of the ratings into log, part for counting and truth is another draw. Half of the log is held
-out. --write puts the tables into docs/validation.md and docs/correction.md, and the figure of γ beside them.
+out. --write puts the tables into docs/validation.md and docs/correction-accuracy.md, and the figure of γ beside them.
 `python -m reproductions.evaluators` compares weights on the same log.
 """
 
@@ -29,7 +29,7 @@ from reproductions.random_exposure import PUBLISHED
 from reproductions.tables import ROOT, data_folder, markdown, write_tables
 
 PAGE = ROOT / "docs" / "validation.md"
-CORRECTION_PAGE = ROOT / "docs" / "correction.md"
+CORRECTION_PAGE = ROOT / "docs" / "correction-accuracy.md"
 FIGURE = ROOT / "docs" / "images" / "measured-gamma.svg"
 METRICS = ("atop", "recall@10", "recall@50", "mean_dcg@10")
 TEST_FRACTION = 0.5

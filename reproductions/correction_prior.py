@@ -32,7 +32,7 @@ from reproductions import correction_family, correction_truth, feedback_worlds
 from reproductions.correction_family import METRICS
 from reproductions.tables import ROOT, markdown, write_tables
 
-PAGE = ROOT / "docs" / "correction.md"
+PAGE = ROOT / "docs" / "correction-accuracy.md"
 SIZES = (0, 25, 100, 400)
 COAT_SIZES = (0, 25, 100)
 SEED = 1

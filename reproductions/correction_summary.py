@@ -1,4 +1,4 @@
-"""The four tables in the text of docs/correction.md, computed from the tables in docs/tables/correction.
+"""The five tables in the text of docs/correction-accuracy.md, computed from docs/tables/correction-accuracy.
 
     python -m reproductions.correction_summary [--write]
 
@@ -19,9 +19,10 @@ from ipseval.estimators.labels import AOA_POOLED
 from ipseval.validation._curve import WITH_INTERACTIONS
 from reproductions.tables import ROOT, deliver, markdown
 
-PAGE = ROOT / "docs" / "correction.md"
-FOLDER = ROOT / "docs" / "tables" / "correction"
+PAGE = ROOT / "docs" / "correction-accuracy.md"
+FOLDER = ROOT / "docs" / "tables" / "correction-accuracy"
 VALUES = "correction-summary"
+COVERAGE = "correction-coverage"
 RANKINGS = "correction-rankings"
 EXPLORING = "correction-exploring"
 EXPLORING_FILE = "truth-exploring"
@@ -74,12 +75,17 @@ def format_reduction(cells: Cells, size: str, estimator: str, position: int) -> 
 
 
 def format_values(label: str, cells: Cells, position: int) -> list[str]:
-    """Return a row: the error reduction of the correction and of the random sample, and the coverage."""
+    """Return a row: the error reduction of the correction and of the random sample, with exposed users."""
     row = [label]
-    for size in SIZES:
-        row.append(format_reduction(cells, size, CORRECTED, position))
     for size in SIZES[1:]:
+        row.append(format_reduction(cells, size, CORRECTED, position))
         row.append(format_reduction(cells, size, RANDOM_SAMPLE, position))
+    return row
+
+
+def format_coverage(label: str, cells: Cells, position: int) -> list[str]:
+    """Return a row: the coverage of the correction."""
+    row = [label]
     for size in SIZES:
         row.append(f"{find_value(cells, size, CORRECTED, 'coverage, %', position):.0f}")
     return row
@@ -101,10 +107,19 @@ def values_table(folder: Path = FOLDER) -> str:
         rows.append(format_values(f"{log.label}, ATOP", cells, ATOP))
         rows.append(format_values(f"{log.label}, {log.recall}", cells, RECALL))
     header = ["log, metric"]
-    header += [f"reduction, {size} users, %" for size in SIZES]
-    header += [f"random sample, {size} users, %" for size in SIZES[1:]]
-    header += [f"coverage, {size} users, %" for size in SIZES]
+    for size in SIZES[1:]:
+        header += [f"`correct`, {size} users, %", f"random sample, {size} users, %"]
     return markdown(header, rows)
+
+
+def coverage_table(folder: Path = FOLDER) -> str:
+    """Return the table of the coverage of intervals: two metrics of every log."""
+    rows = []
+    for log in LOGS:
+        cells = read_cells(folder / f"{log.table}.csv")
+        rows.append(format_coverage(f"{log.label}, ATOP", cells, ATOP))
+        rows.append(format_coverage(f"{log.label}, {log.recall}", cells, RECALL))
+    return markdown(["log, metric", *(f"{size} users, %" for size in SIZES)], rows)
 
 
 def rankings_table(folder: Path = FOLDER) -> str:
@@ -151,6 +166,7 @@ def tables(folder: Path = FOLDER) -> dict[str, str]:
     """Return the tables by the names of their places on the page."""
     return {
         VALUES: values_table(folder),
+        COVERAGE: coverage_table(folder),
         RANKINGS: rankings_table(folder),
         EXPLORING: exploring_table(folder),
         INTERACTIONS: interactions_table(folder),

@@ -50,7 +50,7 @@ from reproductions.correction_family import METRICS
 from reproductions.kuairand_worlds import fit_kuairand
 from reproductions.tables import ROOT, markdown, write_tables
 
-PAGE = ROOT / "docs" / "correction.md"
+PAGE = ROOT / "docs" / "correction-accuracy.md"
 SEED = 37
 SIZES = {
     "first": (0, 25, 100, 400),

@@ -41,7 +41,7 @@ METHODS = ("randomised", "harvesting", "em")
 METRICS = ("recall@10", "dcg@10")
 ESTIMATORS = ("dm", "snips-impressions", "dr")
 SEED, Z = 20_260, 1.959964
-PAGE = ROOT / "docs" / "exposure-logs.md"
+PAGE = ROOT / "docs" / "impression-weights.md"
 
 
 class World:
@@ -249,7 +249,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=500, help="0: none")
     parser.add_argument("--curves", type=int, default=100, help="logs of each policy; 0: none")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/exposure-logs.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write the tables into docs/impression-weights.md"
+    )
     options = parser.parse_args()
     rng = np.random.default_rng(SEED)
     world = World(rng)

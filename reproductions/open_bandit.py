@@ -31,7 +31,7 @@ from ipseval.policies import PolicyEvaluation, evaluate_policies
 from ipseval.validation.datasets import load_open_bandit
 from reproductions.tables import ROOT, data_folder, markdown, write_tables
 
-PAGE = ROOT / "docs" / "exposure-logs.md"
+PAGE = ROOT / "docs" / "off-policy.md"
 PLACES = {"all": (1, 2, 3), "1": (1,), "2": (2,), "3": (3,)}
 DIRECTIONS = (("random", "bts"), ("bts", "random"))
 LABELS = ("ips", "snips", "dr")
@@ -303,7 +303,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=data_folder() / "open-bandit")
     parser.add_argument("--splits", type=int, default=100)
     parser.add_argument("--resamples", type=int, default=100)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/exposure-logs.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/off-policy.md")
     options = parser.parse_args()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="obp")

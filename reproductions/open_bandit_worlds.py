@@ -123,7 +123,7 @@ HEADER = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", type=int, default=400)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/exposure-logs.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/off-policy.md")
     options = parser.parse_args()
     table = markdown(HEADER, lines(options.logs))
     print(table)

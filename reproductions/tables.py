@@ -20,6 +20,7 @@ import ipseval
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reproductions.md"
+EXCERPT = "-excerpt"  # ends the name of a short table that is copied from a complete one
 EMPHASIS = re.compile(r"\*+([^*]+)\*+")
 
 
@@ -41,8 +42,9 @@ def write_tables(tables: Mapping[str, str], page: Path = PAGE) -> None:
     `tables/page/name.csv` instead, the table is written to that file.
     """
     text = page.read_text("utf-8")
-    if "<!-- made -->" in text and "made" not in tables:
-        tables = {**tables, "made": record(text, dict.fromkeys(tables, (commit(), versions())))}
+    recorded = [name for name in tables if not name.endswith(EXCERPT)]
+    if "<!-- made -->" in text and "made" not in tables and recorded:
+        tables = {**tables, "made": record(text, dict.fromkeys(recorded, (commit(), versions())))}
     for name, table in tables.items():
         file = f"tables/{page.stem}/{name}.csv"
         if f"({file})" in text:
@@ -62,16 +64,16 @@ def write_csv(text: str, path: Path) -> None:
     """Write the Markdown tables of a text as one CSV file.
 
     With several tables, the column "table" holds the first cell of the header of each, and the file has the
-    columns of all. Text between tables is not written.
+    columns of all. Tables with equal headers become one without this column. Text between tables is not written.
     """
-    frames = {
-        header[0]: pd.DataFrame(rows, columns=name_columns(header)) for header, rows in parse_tables(text)
-    }
-    if len(frames) == 1:
-        (frame,) = frames.values()
-    else:
-        parts = [frame.rename(columns={title: "name"}).assign(table=title) for title, frame in frames.items()]
-        frame = pd.concat(parts, ignore_index=True)
+    tables = parse_tables(text)
+    titles = [header[0] for header, _ in tables]
+    frames = [pd.DataFrame(rows, columns=name_columns(header)) for header, rows in tables]
+    if len(set(titles)) > 1:
+        named = zip(titles, frames, strict=True)
+        frames = [frame.rename(columns={title: "name"}).assign(table=title) for title, frame in named]
+    frame = pd.concat(frames, ignore_index=True)
+    if "table" in frame:
         frame.insert(0, "table", frame.pop("table"))
     path.parent.mkdir(parents=True, exist_ok=True)
     frame.to_csv(path, index=False, lineterminator="\n")
@@ -137,7 +139,7 @@ def unrecorded(page: Path = PAGE) -> dict[str, tuple[str, str]]:
     known, found = record(text, {}), {}
     for name, table in re.findall(r"<!-- ([a-z0-9-]+) -->\n(.*?)<!-- /\1 -->", text, re.S):
         line = next((one for one in table.splitlines() if one.count("|") > 2 and "--" not in one), "")
-        if name != "made" and line and not re.search(rf"\b{name}[,\s]", known):
+        if name != "made" and not name.endswith(EXCERPT) and line and not re.search(rf"\b{name}[,\s]", known):
             body = max(table.splitlines(), key=len)
             last = git(
                 "log", "-1", "--format=%h", "--abbrev=8", f"-S{body}", "--", str(page.relative_to(ROOT))

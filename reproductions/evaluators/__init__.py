@@ -3,7 +3,7 @@
     python -m reproductions.evaluators --data PATH
 
 `reproductions.evaluators.registry` lists evaluators, `reproductions.evaluators.logs` lists logs, and
-docs/evaluators.md shows the results and how to add to both.
+docs/evaluators.md shows the results, and docs/add-an-evaluator.md how to add to both.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ from reproductions.evaluators.scores import (
 from reproductions.tables import markdown
 
 FLOAT_FORMAT = "%.5g"
-N_RANKED = 12
 Interval = tuple[float, float, float]
 
 
@@ -218,13 +217,11 @@ def tabulate_agreement(scores: ScoresByLog) -> str:
     return markdown(("logs", "Kendall's W"), rows)
 
 
-def tabulate_ranks(scores: ScoresByLog, n_rows: int | None = None) -> str:
+def tabulate_ranks(scores: ScoresByLog) -> str:
     """Return the ranks of evaluators on each log, and the range of their position when a log is left out."""
     frame = rank_evaluators(scores)
     # With one log its ranks are the positions, and no log can be left out of two.
     n_columns = {1: 2, 2: 4}.get(len(scores), len(scores) + 3)
-    if n_rows is not None:
-        frame = frame.head(n_rows)
     rows = []
     for name, row in frame.iterrows():
         ranks = [f"{row[log]:g}" for log in scores]
@@ -371,7 +368,6 @@ def make_tables(all_results: Sequence[LogResults], scores: ScoresByLog) -> dict[
         "evaluators-winners": tabulate_winners(all_results, scores),
         "evaluators-ties": tabulate_ties(all_results, scores),
         "evaluators-order": tabulate_order(all_results, scores),
-        "evaluators-ranks": tabulate_ranks(scores, N_RANKED),
         "evaluators-citations": tabulate_citations(list(next(iter(scores.values())))),
     }
     gain_of_correct = tabulate_gain_of_correct(scores)

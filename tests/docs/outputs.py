@@ -31,6 +31,8 @@ PAGES = (
     "coming-from.md",
     "correction.md",
     "exposure-logs.md",
+    "impression-weights.md",
+    "off-policy.md",
     "propensity.md",
     "reading-a-result.md",
     "uncertainty.md",

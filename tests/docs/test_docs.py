@@ -163,7 +163,16 @@ def test_the_blocks_of_the_page_on_the_correction_print_the_text_below_them(empt
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_exposure_logs_print_the_text_below_them():
-    assert "result" in run_and_compare("exposure-logs.md")
+    assert "truth" in run_and_compare("exposure-logs.md")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_impression_weights_print_the_text_below_them():
+    assert "result" in run_and_compare("impression-weights.md")
+
+
+def test_the_blocks_of_the_page_on_other_policies_print_the_text_below_them():
+    assert "found" in run_and_compare("off-policy.md")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

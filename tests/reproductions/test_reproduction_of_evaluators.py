@@ -22,6 +22,7 @@ from reproductions.evaluators.registry import add_evaluator, check_estimates
 from reproductions.evaluators.report import list_rows, tabulate_gain_of_correct
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "evaluators.md"
+GUIDE = PAGE.with_name("add-an-evaluator.md")
 NAMES = ("AOA", "AOA per user", "SNIPS pooled, γ = 0", "random sample (half of the users)")
 
 
@@ -421,7 +422,7 @@ def test_the_gain_of_correct_is_a_paired_difference():
 
 @pytest.mark.usefixtures("few_recommenders", "registries")
 def test_the_example_of_the_page_can_be_added_and_checked(tmp_path, capsys):
-    examples = re.findall(r"^```python\n(# my_\w+\.py\n.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
+    examples = re.findall(r"^```python\n(# my_\w+\.py\n.*?)^```", GUIDE.read_text("utf-8"), re.M | re.S)
     assert len(examples) == 2
     for text in examples:
         file = tmp_path / re.match(r"# (\S+)", text)[1]
@@ -454,7 +455,7 @@ def test_the_page_quotes_the_errors_of_the_tables():
 
 
 def test_the_context_documents_what_an_evaluator_may_read():
-    text = PAGE.read_text("utf-8")
+    text = GUIDE.read_text("utf-8")
     documented = re.findall(r"^\| `context\.(\w+)", text, re.M)
     fields = set(Context.__dataclass_fields__) | set(dir(Context))
     assert documented

@@ -1,0 +1,319 @@
+"""Write the short tables of the pages, whose numbers come from the CSV files of the complete tables.
+
+    python -m reproductions.excerpts [--write]
+
+The name of each short table ends with "-excerpt", and the page has a place for it. The commands that make the
+complete tables write the CSV files in docs/tables; run this command after them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from reproductions.tables import ROOT, markdown, write_tables
+
+DOCS = ROOT / "docs"
+TABLES = DOCS / "tables"
+PART = " / "  # between the numbers of a cell
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a short table: the header, and the file and column of its cells."""
+
+    header: str
+    file: str
+    column: str
+    part: int | None = None  # position in a cell with several numbers
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A short table of a page: some rows and columns of complete tables.
+
+    `rows` maps the values of the key columns, which are the first columns of every file, to a label.
+    """
+
+    page: str
+    name: str
+    title: str
+    rows: Mapping[Key, str]
+    columns: tuple[Column, ...]
+
+
+def read_cells(file: str, n_keys: int) -> dict[Key, dict[str, str]]:
+    """Return the rows of a file by the values of their first columns."""
+    cells: dict[Key, dict[str, str]] = {}
+    with (TABLES / file).open(encoding="utf-8", newline="") as lines:
+        reader = csv.DictReader(lines)
+        keys = (reader.fieldnames or [])[:n_keys]
+        for row in reader:
+            cells[tuple(row[key] for key in keys)] = row
+    return cells
+
+
+def read_cell(cells: Mapping[Key, Mapping[str, str]], key: Key, column: Column) -> str:
+    """Return one cell, or one of its numbers."""
+    cell = cells[key][column.column]
+    if column.part is None:
+        return cell
+    return cell.split(PART)[column.part]
+
+
+def format_excerpt(excerpt: Excerpt) -> str:
+    """Return the short table."""
+    n_keys = len(next(iter(excerpt.rows)))
+    files = {column.file: read_cells(column.file, n_keys) for column in excerpt.columns}
+    rows = []
+    for key, label in excerpt.rows.items():
+        cells = [read_cell(files[column.file], key, column) for column in excerpt.columns]
+        rows.append([label, *cells])
+    header = [excerpt.title, *(column.header for column in excerpt.columns)]
+    return markdown(header, rows)
+
+
+# --- Evaluators -------------------------------------------------------------------------------------------
+
+EVALUATOR_SCORES = "evaluators/scores.csv"
+EVALUATOR_LOGS = {"coat": "Coat", "cm100k": "CM100K", "kuairand": "KuaiRand"}
+SHOWN_EVALUATORS = {
+    "AOA": "AOA",
+    "SNIPS pooled, γ = 0": "SNIPS, γ = 0 (assumed)",
+    "SNIPS pooled, γ = 1.55 (published)": "SNIPS, γ = 1.55 (published)",
+    "SNIPS pooled, γ of lists": "SNIPS, γ fitted to recommendation lists",
+    "SNIPS pooled, density ratio (100 users)": "SNIPS, weights fitted to 100 exposed users",
+    "random sample (100 users)": "random sample of 100 users",
+    "ppi (100 users)": "`ppi` with 100 users",
+    "correct (100 users)": "`correct` with 100 users",
+}
+
+
+def format_tau(tau: float) -> str:
+    """Return τ with two digits, and no minus before zero."""
+    return f"{round(tau, 2) + 0.0:.2f}"
+
+
+def format_evaluators() -> str:
+    """Return the error relative to AOA and Kendall's τ of a few evaluators, means over metrics."""
+    scores = pd.read_csv(TABLES / EVALUATOR_SCORES)
+    means = scores.groupby(["log", "evaluator"])[["relative_error", "tau"]].mean()
+    rows = []
+    for evaluator, label in SHOWN_EVALUATORS.items():
+        errors = [f"{100 * means.loc[(log, evaluator), 'relative_error']:.0f}" for log in EVALUATOR_LOGS]
+        taus = [format_tau(means.loc[(log, evaluator), "tau"]) for log in EVALUATOR_LOGS]
+        rows.append([label, *errors, *taus])
+    header = ["evaluator"]
+    header += [f"error, {log}, %" for log in EVALUATOR_LOGS.values()]
+    header += [f"τ, {log}" for log in EVALUATOR_LOGS.values()]
+    return markdown(header, rows)
+
+
+# --- Other pages ------------------------------------------------------------------------------------------
+
+DETERMINISTIC = "exposure-logs/deterministic.csv"
+ORDER_KUAIRAND = "validation/order-kuairand.csv"
+COAT = "validation/coat-snips-global.csv"
+COAT_ORDER = "validation/coat-order-snips-global.csv"
+DESIGNED_RECALL = "designed-exposure/designed-recall.csv"
+DESIGNED_ATOP = "designed-exposure/designed-atop.csv"
+LEADERBOARD = "reproductions/leaderboard.csv"
+YANG = "reproductions/yang-summary.csv"
+COAT_SNIPS = "reproductions/coat-snips.csv"
+FIELD_SPLITS = "reproductions/field-splits.csv"
+SEQUENTIAL = "reproductions/sequential.csv"
+
+EXCERPTS = (
+    Excerpt(
+        page="exposure-logs.md",
+        name="deterministic-excerpt",
+        title="method",
+        rows={
+            ("AOA",): "AOA",
+            ("power law, γ = 0",): "SNIPS, power law with γ = 0",
+            ("ImpressionPropensity",): "SNIPS, `ImpressionPropensity`",
+            ("correct",): "`correct` with all shown pairs",
+            ("correct, incumbent known",): "the same, and the measured value of the present recommender",
+            ("correct, random slots",): "the same, and 3% random positions",
+        },
+        columns=(
+            Column("error, %", DETERMINISTIC, "hidden", 0),
+            Column("coverage, %", DETERMINISTIC, "hidden", 1),
+            Column("Kendall τ", DETERMINISTIC, "hidden", 2),
+        ),
+    ),
+    Excerpt(
+        page="validation.md",
+        name="order-kuairand-excerpt",
+        title="recommender",
+        rows={
+            (name,): name
+            for name in (
+                "EASE 500",
+                "item-kNN 100",
+                "EASE 10",
+                "item-kNN 10",
+                "SVD 4",
+                "SVD 32",
+                "popularity",
+            )
+        },
+        columns=(
+            Column("AOA in the log", ORDER_KUAIRAND, "recall@10: plain"),
+            Column("SNIPS in the log, γ = 0", ORDER_KUAIRAND, "recall@10: γ = 0"),
+            Column("randomly shown items", ORDER_KUAIRAND, "recall@10: random exposure"),
+        ),
+    ),
+    Excerpt(
+        page="validation.md",
+        name="coat-excerpt",
+        title="weights",
+        rows={
+            ("gamma = 0",): "γ = 0 (assumed)",
+            ("gamma = 1",): "γ = 1 (assumed)",
+            ("gamma = 3",): "γ = 3 (assumed)",
+            ("gamma from lists",): "γ fitted to recommendation lists",
+            ("published",): "published with the data",
+            ("density ratio",): "density ratio, fitted to random exposure",
+            ("random-sample",): "no weights: the random sample itself",
+        },
+        columns=(
+            Column("error reduction, recall@5, %", COAT, "recall@5"),
+            Column("error reduction, atop, %", COAT, "atop"),
+            Column("change of τ, recall@5", COAT_ORDER, "recall@5"),
+            Column("change of τ, atop", COAT_ORDER, "atop"),
+        ),
+    ),
+    Excerpt(
+        page="designed-exposure.md",
+        name="designed-excerpt",
+        title="log",
+        rows={
+            ("first simulator", "100", "random-sample"): "first simulator, random sample",
+            ("first simulator", "100", "corrected"): "first simulator, bias-corrected",
+            ("second simulator", "100", "random-sample"): "second simulator, random sample",
+            ("second simulator", "100", "corrected"): "second simulator, bias-corrected",
+            ("semi-synthetic KuaiRand", "100", "random-sample"): "KuaiRand, random sample",
+            ("semi-synthetic KuaiRand", "100", "corrected"): "KuaiRand, bias-corrected",
+        },
+        columns=(
+            Column("recall@10: error, uniform", DESIGNED_RECALL, "error, uniform"),
+            Column("recall@10: error, lists", DESIGNED_RECALL, "error, lists"),
+            Column("recall@10: reduction, %", DESIGNED_RECALL, "reduction, %"),
+            Column("atop: reduction, %", DESIGNED_ATOP, "reduction, %"),
+        ),
+    ),
+    Excerpt(
+        page="reproductions.md",
+        name="leaderboard-excerpt",
+        title="log",
+        rows={(log, "recall@20"): log for log in ("Gowalla", "Beauty", "Toys and Games", "Video Games")},
+        columns=(
+            Column("pairs", LEADERBOARD, "pairs"),
+            Column("significant by AOA", LEADERBOARD, "significantly different by AOA"),
+            Column(
+                "same order with weights; opposite order",
+                LEADERBOARD,
+                "of these by weights: same; the other way",
+            ),
+            Column("P ≥ 0.95 by `correct`", LEADERBOARD, "same with P ≥ 0.95"),
+        ),
+    ),
+    Excerpt(
+        page="reproductions.md",
+        name="yang-excerpt",
+        title="recall@5, AOA → SNIPS",
+        rows={(f"recall@5, {name}",): name for name in ("BPR", "PMF", "U-CML", "A-CML")},
+        columns=(
+            Column("published", YANG, "paper"),
+            Column("change", YANG, "column 3"),
+            Column("ours", YANG, "ours"),
+            Column("change, ours", YANG, "column 5"),
+        ),
+    ),
+    Excerpt(
+        page="reproductions.md",
+        name="coat-snips-excerpt",
+        title="weights",
+        rows={
+            ("γ of the lists (the paper)",): "γ of the lists (as in the paper)",
+            ("γ = 3",): "γ = 3",
+            ("published",): "published with the data",
+            ("density ratio",): "density ratio, fitted to random exposure",
+            ("random-sample",): "no weights: the random sample itself",
+            ("if unbiased",): "an unbiased estimator would reach",
+        },
+        columns=(
+            Column("atop", COAT_SNIPS, "atop"),
+            Column("recall@5", COAT_SNIPS, "recall@5"),
+            Column("mean_dcg@5", COAT_SNIPS, "mean_dcg@5"),
+        ),
+    ),
+    Excerpt(
+        page="reproductions.md",
+        name="field-splits-excerpt",
+        title="two splits that are compared",
+        rows={
+            ("RO_RS′ / RO_RS",): "random items, another random seed",
+            ("RO_RS / RO_LS",): "random items: a tenth, or one per user",
+            ("TO_RS / TO_LS",): "last items: a tenth, or one per user",
+            ("RO_RS / TO_RS",): "a tenth per user: random, or the last",
+            ("RO_LS / TO_LS",): "one per user: random, or the last",
+        },
+        columns=(
+            Column("Spearman correlation, 95%", FIELD_SPLITS, "SRC, 95% over logs"),
+            Column("pairs in opposite order, of 21", FIELD_SPLITS, "inverted of 21"),
+            Column("inversions beyond sampling error", FIELD_SPLITS, "beyond"),
+        ),
+    ),
+    Excerpt(
+        page="reproductions.md",
+        name="sequential-excerpt",
+        title="log, recommender",
+        rows={
+            ("MovieLens 100K", "Item-kNN"): "MovieLens 100K, item-kNN",
+            ("MovieLens 100K", "EASE"): "MovieLens 100K, EASE",
+            ("Amazon Instant Video", "EASE"): "Amazon Instant Video, EASE",
+            ("Amazon Instant Video", "Markov chain"): "Amazon Instant Video, Markov chain",
+            ("Office Products", "EASE"): "Office Products, EASE",
+            ("Office Products", "Markov chain"): "Office Products, Markov chain",
+        },
+        columns=(
+            Column("every step", SEQUENTIAL, "every step"),
+            Column("leave-last-out", SEQUENTIAL, "leave-last-out"),
+            Column("difference", SEQUENTIAL, "difference"),
+        ),
+    ),
+)
+
+
+def make_tables() -> dict[Path, dict[str, str]]:
+    """Return the short tables by page and name."""
+    tables: dict[Path, dict[str, str]] = {}
+    tables[DOCS / "evaluators.md"] = {"evaluators-excerpt": format_evaluators()}
+    for excerpt in EXCERPTS:
+        page = DOCS / excerpt.page
+        tables.setdefault(page, {})[excerpt.name] = format_excerpt(excerpt)
+    return tables
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the short tables, or write them into their pages."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--write", action="store_true", help="write the tables into the pages")
+    options = parser.parse_args(arguments)
+    for page, tables in make_tables().items():
+        if options.write:
+            write_tables(tables, page)
+        else:
+            print("\n\n".join(tables.values()), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
