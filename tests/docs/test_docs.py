@@ -232,7 +232,7 @@ def page_on_gates(kind: str) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_gate_in_two_lines_of_shell_passes_and_stops_a_worse_recommender(gated, capsys):
-    block, _, preflight, _ = page_on_gates("sh")
+    _, block, _, preflight = page_on_gates("sh")
     lines = block.splitlines()
     assert len(lines) == 2
     for line in (lines[0], preflight, lines[1]):
@@ -247,7 +247,7 @@ def test_the_gate_in_two_lines_of_shell_passes_and_stops_a_worse_recommender(gat
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
-    _, block, _, _ = page_on_gates("sh")
+    _, _, block, _ = page_on_gates("sh")
     evaluate_line, compare_line = block.splitlines()
     assert main(shlex.split(evaluate_line)[1:]) == 0
     assert main(shlex.split(compare_line)[1:]) == 0
@@ -257,7 +257,7 @@ def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
     assert main(shlex.split(compare_line)[1:]) == 1
 
     pd.read_csv("test.csv").iloc[1:].to_csv("test.csv", index=False)
-    assert main(shlex.split(page_on_gates("sh")[0].splitlines()[0])[1:]) == 0
+    assert main(shlex.split(page_on_gates("sh")[1].splitlines()[0])[1:]) == 0
     assert main(["compare", "new.npz", "accepted.npz", "--model", "als"]) == 2
 
 
@@ -265,7 +265,7 @@ def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
 @pytest.mark.filterwarnings("ignore")
 def test_the_example_of_the_page_on_gates_prints_the_text_below_it(empty_folder, capsys):
     assert main(["demo", "--log", "clicks.csv", "--quiet"]) == 0
-    *_, block = page_on_gates("sh")
+    block, *_ = page_on_gates("sh")
     for line in block.splitlines():
         capsys.readouterr()
         assert main(shlex.split(line)[1:]) == 0, line
