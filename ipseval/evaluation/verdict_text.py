@@ -405,9 +405,12 @@ def _list_assumptions(verdict: Verdict) -> list[str]:
 def _describe_power_law(gamma: float | None = None) -> str:
     """Return the meaning of γ as a clause, with the exponent of a value of γ."""
     text = "an item with n training interactions is observed with probability ∝ n^((γ+1)/2)"
-    if gamma is not None:
-        text += f" = n^{format_number((gamma + 1) / 2)}"
-    return text
+    if gamma is None:
+        return text
+    exponent = (gamma + 1) / 2
+    if exponent == 1:
+        return f"{text} = n"
+    return f"{text} = n^{format_number(exponent)}"
 
 
 def _write_next_step(verdict: Verdict) -> str:
