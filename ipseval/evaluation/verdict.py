@@ -142,7 +142,7 @@ class ModelRanking:
 
     @property
     def closest_p_value(self) -> float:
-        """The adjusted p-value of the difference between the highest and its closest rival; NaN where it was not tested."""
+        """The adjusted p-value of the highest against its closest rival; NaN where it was not tested."""
         _, p_value = self.difference(self.highest, self.closest_rival)
         return p_value
 

@@ -161,7 +161,7 @@ def _count_insignificant_firsts(verdict: Verdict) -> int:
 
 
 def _write_first_in_log(verdict: Verdict, *, with_significance: bool) -> str:
-    """Return who ranks first by AOA, by weights where it is the same recommender, and for which γ."""
+    """Return the sentence on the first recommender by AOA, with the weights and γ that agree."""
     ranking = verdict.primary_ranking
     test = _describe_test(ranking, with_significance=with_significance)
     criteria = [f"by {_name_estimator(verdict, verdict.primary_estimator, test)}"]
@@ -262,9 +262,10 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
     for summary, metrics in metrics_by_summary.items():
         if summary:
             sentences.append(f"On {join_names(metrics)}, {summary}.")
+        elif len(metrics) == 1:
+            sentences.append(f"{metrics[0]} leads to the same conclusion.")
         else:
-            verb = "leads" if len(metrics) == 1 else "lead"
-            sentences.append(f"{join_names(metrics)} {verb} to the same conclusion.")
+            sentences.append(f"{join_names(metrics)} lead to the same conclusion.")
     return sentences
 
 
@@ -307,7 +308,7 @@ def _summarize(verdict: Verdict, headline: Verdict) -> str:
 
 
 def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict) -> str:
-    """Return who ranks first by AOA and by weights on one metric, with p-values."""
+    """Return the first recommenders by AOA and by weights on one metric, with p-values."""
     by_estimator = _summarize_first(verdict, verdict.primary_estimator, headline)
     clause = f"{verdict.highest_model} ranks first by {by_estimator}"
     if not verdict.unweighted or not verdict.highest_by_weights or _is_unreliable(verdict):
@@ -390,11 +391,11 @@ def _write_assumption_of_weights(verdict: Verdict) -> list[str]:
 
 
 def _list_assumptions(verdict: Verdict) -> list[str]:
-    """Return what the weighted estimator assumes on users, and on propensities that are not measured."""
+    """Return the assumptions of the weighted estimator on users, and on propensities that are not measured."""
     assumptions = []
     support = verdict.support
     if support is not None and support.basis == "assumed" and support.gamma is None:
-        assumptions.append("that the propensities are correct")
+        assumptions.append("that the propensities are the true ones")
     if verdict.weighted == SNIPS_GLOBAL:
         assumptions.append("that users are equally exposed")
     if support is not None and support.gamma is not None:
@@ -430,7 +431,7 @@ def _write_next_step(verdict: Verdict) -> str:
 
 
 def _list_results(verdict: Verdict) -> str:
-    """Return what a report contains where no random items can be shown."""
+    """Return the content of a report where no random items can be shown."""
     n_columns = len(verdict.columns)
     columns = "all columns"
     if n_columns == 1:

@@ -73,8 +73,10 @@ class FitError:
     def __repr__(self) -> str:
         n_users = int(self.users.any(axis=1).sum())
         n_axes = self.users.shape[1]
-        axes = "axis" if n_axes == 1 else "axes"
-        return f"FitError(of a fit to {format_count(n_users, 'user')}, {n_axes} {axes})"
+        axes = f"{n_axes} axes"
+        if n_axes == 1:
+            axes = "1 axis"
+        return f"FitError(of a fit to {format_count(n_users, 'user')}, {axes})"
 
     @classmethod
     def from_influence(

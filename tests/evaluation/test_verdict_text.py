@@ -163,7 +163,9 @@ def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_
     )
     assert text.next_step == f"{SHOW} both columns and the assumption."
     sentences = conclusion(decide(AB, AB, "fitted", 250.0))
-    assert sentences.startswith("No verdict: a ranks first in the log, but the weights rest on few interactions.")
+    assert sentences.startswith(
+        "No verdict: a ranks first in the log, but the weights rest on few interactions."
+    )
     assert sentences.endswith("250 for SNIPS (low).")
 
 
@@ -185,7 +187,7 @@ def test_a_missing_guarantee_is_stated():
     assert text.assumption == f"{UNIFORM} {equal} and that {POWER_LAW} = n^0.5. {limit}"
     text = write_verdict([decide(AB, AB, has_guarantee=False, metric="ndcg@10")])
     assert text.assumption == (
-        f"{UNIFORM} SNIPS assumes that the propensities are correct and that users are equally exposed. {limit}"
+        f"{UNIFORM} SNIPS assumes that the propensities are the true ones and that users are equally exposed. {limit}"
     )
 
 
@@ -220,9 +222,13 @@ def test_other_metrics_are_grouped_by_their_conclusion():
     third = decide(AB, metric="rr")
     assert conclusion(first, second, third).endswith(" mean_dcg@10 and rr lead to the same conclusion.")
     disagreeing = decide(BA, metric="mean_dcg@10")
-    assert conclusion(first, disagreeing).endswith(" On mean_dcg@10, b ranks first by AOA (p = 0.40 in the log).")
+    assert conclusion(first, disagreeing).endswith(
+        " On mean_dcg@10, b ranks first by AOA (p = 0.40 in the log)."
+    )
     significant = decide(AB, metric="mean_dcg@10", significant=("ab",))
-    assert conclusion(first, significant).endswith(" On mean_dcg@10, a ranks first by AOA (p = 0.002 in the log).")
+    assert conclusion(first, significant).endswith(
+        " On mean_dcg@10, a ranks first by AOA (p = 0.002 in the log)."
+    )
     contradicted = decide(AB, BA, gamma=0.0)
     consistent = decide(AB, AB, gamma=0.0, metric="mean_dcg@10")
     assert conclusion(consistent, contradicted).endswith(
@@ -252,7 +258,9 @@ def test_another_metric_names_a_rival_that_the_first_metric_did_not_name():
 def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
     first = decide(AB, AB, "design", significant=("ab",))
     close = decide(AB, AB, "design", metric="mean_dcg@10")
-    assert conclusion(first, close).endswith(" On mean_dcg@10, a ranks first, but not significantly (p = 0.40 against b).")
+    assert conclusion(first, close).endswith(
+        " On mean_dcg@10, a ranks first, but not significantly (p = 0.40 against b)."
+    )
     assert conclusion(close, first).endswith(
         " On recall@10, a is significantly better than every other recommender."
     )
