@@ -25,6 +25,7 @@ from ipseval.reporting import Tables
 from ipseval.reporting.formatting import count_decimals
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Table
+from ipseval.utils.checks import format_count
 
 PLAN_NUMBERS = ("half_width", "half_width_random", "smallest_difference", "regret_90")
 
@@ -162,8 +163,8 @@ class Allocation(Result):
         n_users = self.frame["user"].nunique()
         n_new = int((self.frame["batch"] == self.frame["batch"].max()).sum())
         sentences = (
-            f"Allocation of {len(self.frame):,} pairs to {n_users:,} users, {n_new:,} of them in batch "
-            f"{self.frame['batch'].max()}.",
+            f"Allocation of {format_count(len(self.frame), 'pair')} to {format_count(n_users, 'user')}, {n_new:,} of "
+            f"them in batch {self.frame['batch'].max()}.",
             "inclusion_probability: probability that the pair is shown; the weight of its answer is the inverse.",
             "Show each user all allocated items, and add a column positive (1 or 0) with the answers.",
         )
@@ -238,7 +239,7 @@ def describe_sufficient_size(metric: str, plan: pd.DataFrame, regret: float) -> 
     if sufficient.empty:
         return f"{metric}: the regret may exceed {regret:g} with each of these sizes."
     smallest = sufficient.iloc[int(np.argmin(sufficient["n_users"] * sufficient["n_items"]))]
-    size = f"{smallest['n_users']:,} users × {smallest['n_items']:,} items"
+    size = f"{format_count(smallest['n_users'], 'user')} × {format_count(smallest['n_items'], 'item')}"
     return f"{metric}: {size} suffice for a regret of at most {regret:g}."
 
 

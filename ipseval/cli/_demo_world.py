@@ -25,7 +25,7 @@ from ipseval.reporting import Tables
 from ipseval.reporting.pictures import build_bias_picture, write_bias_file
 from ipseval.reporting.results import Reported
 from ipseval.reporting.tables import Heading, Notes, Part, Table
-from ipseval.utils.checks import check_positive_int
+from ipseval.utils.checks import check_positive_int, format_count
 from ipseval.utils.compute import ComputeOptions, one_blas_thread
 from ipseval.validation.simulation import World
 
@@ -111,7 +111,7 @@ class Demo(Reported):
             f"Verdict     The mean absolute error of {HEADLINE} is {unweighted[HEADLINE]:.3f} for AOA and "
             f"{weighted[HEADLINE]:.4f} for SNIPS global.",
             f"            SNIPS global removes {reduction.min():.0%} to {reduction.max():.0%} of the error on the "
-            f"{len(errors)} metrics.",
+            f"{format_count(len(errors), 'metric')}.",
             "Assumption  The weights use the true propensities of the simulation. No real log contains them.",
         ]
 

@@ -20,6 +20,7 @@ from ipseval.cli._inputs import (
 from ipseval.cli._options import Command
 from ipseval.cli._output import TABLES, check_out, deliver_result, print_text, write_table
 from ipseval.errors import InputError
+from ipseval.utils.checks import format_count
 
 
 def _add_metrics(parser: argparse.ArgumentParser) -> None:
@@ -174,7 +175,7 @@ def _run_split(options: argparse.Namespace) -> int:
         if part is not None:
             path = folder / f"{name}.{options.format}"
             write_table(part.to_frame(), path)
-            lines.append(f"{path}  {len(part):,} pairs")
+            lines.append(f"{path}  {format_count(len(part), 'pair')}")
     if not options.quiet:
         print_text("\n".join(lines))
         files = " ".join(f"--{name} {folder / name}.{options.format}" for name in ("train", "test"))

@@ -107,7 +107,9 @@ def _describe_spread(propensity: pd.Series) -> list[str]:
     ratio = float("nan")
     if len(complete):
         ratio = complete.max() / complete.min()
-    lines = [f"{len(complete):,} items; the largest propensity is {ratio:,.3g} times the smallest."]
+    lines = [
+        f"{format_count(len(complete), 'item')}; the largest propensity is {ratio:,.3g} times the smallest."
+    ]
     n_missing = len(propensity) - len(complete)
     if n_missing:
         lines.append(f"Without a propensity: {format_count(n_missing, 'item')}.")

@@ -272,7 +272,7 @@ class Parser(argparse.ArgumentParser):
     def _format_short_help(self) -> str:
         """Return the help with the most used options."""
         formatter = self._get_formatter()
-        formatter.add_usage("%(prog)s [options] [LOG]", self._actions, [])
+        formatter.add_usage(f"%(prog)s [options]{self._format_arguments()}", self._actions, [])
         formatter.add_text(self.description)
         formatter.start_section("most used options")
         common_actions = []
@@ -284,6 +284,18 @@ class Parser(argparse.ArgumentParser):
         formatter.end_section()
         note = f"`{self.prog} --help-all` lists all {len(self._actions)} options."
         return f"{formatter.format_help()}\n{note}\n"
+
+    def _format_arguments(self) -> str:
+        """Return the arguments without a dash as the usage shows them, in brackets if they are optional."""
+        text = ""
+        for action in self._get_positional_actions():
+            name = action.metavar or action.dest
+            if action.choices is not None:
+                name = f"{{{','.join(action.choices)}}}"
+            if action.nargs in ("?", "*"):
+                name = f"[{name}]"
+            text += f" {name}"
+        return text
 
     def _print_message(self, message: str, file: object = None) -> None:
         """Write a message; argparse itself ignores a standard output that cannot be written."""

@@ -18,7 +18,7 @@ from ipseval.metrics import Metric
 from ipseval.metrics.labels import resolve_metrics
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.ranked_positives import check_same_positives
-from ipseval.utils.checks import as_generator
+from ipseval.utils.checks import as_generator, format_count
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.ids import is_member, unique_keys
 from ipseval.utils.public import public_class, public_function
@@ -145,8 +145,9 @@ class CorrectionPath:
 
     def __repr__(self) -> str:
         return (
-            f"CorrectionPath({len(self.models)} recommenders, {len(self.metrics)} metrics; "
-            f"{self.n_positives:,} held-out positives of {self.n_users:,} users)"
+            f"CorrectionPath({format_count(len(self.models), 'recommender')}, "
+            f"{format_count(len(self.metrics), 'metric')}; {format_count(self.n_positives, 'held-out positive')} of "
+            f"{format_count(self.n_users, 'user')})"
         )
 
     @property

@@ -321,12 +321,15 @@ class SampleSize:
         Users who were excluded because some recommender has no list for them.
     n_clusters : int
         Number of persons, where the users of the evaluation are queries of persons; else 0.
+    n_items : int
+        Number of items of the catalogue that recommenders rank; 0 where it is not known.
     """
 
     users_by_n_positives: IntArray
     n_without_propensity: int = 0
     n_left_out: int = 0
     n_clusters: int = 0
+    n_items: int = 0
 
     def __repr__(self) -> str:
         return f"SampleSize({format_count(self.n_positives, 'positive')} of {self.units})"
@@ -370,6 +373,7 @@ class SampleSize:
             n_without_propensity=sample.n_without_propensity,
             n_left_out=n_left_out,
             n_clusters=n_clusters,
+            n_items=ranked.item_ids.size,
         )
 
     def merge(self, other: SampleSize) -> SampleSize:
@@ -383,6 +387,7 @@ class SampleSize:
             n_without_propensity=self.n_without_propensity + other.n_without_propensity,
             n_left_out=self.n_left_out + other.n_left_out,
             n_clusters=self.n_clusters + other.n_clusters,
+            n_items=max(self.n_items, other.n_items),
         )
 
     @property

@@ -88,6 +88,7 @@ def evaluation_record(
             "text": describe_size(content),
             "n_models": len(content.models),
             "n_users": content.size.n_users,
+            "n_items": content.size.n_items or None,
             "n_interactions": content.size.n_positives,
             "n_without_propensity": content.size.n_without_propensity,
         },

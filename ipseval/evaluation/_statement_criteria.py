@@ -109,10 +109,10 @@ def _state_size(facts: Facts) -> str:
     counts = facts.evaluation._training_counts
     if counts is None:
         return text
-    n_users = counts.activity.size
-    n_items = counts.popularity.size
-    n_training = int(counts.activity.sum())
-    return f"{n_users:,} users, {n_items:,} items, {format_count(n_training, 'training interaction')}; {text}"
+    users = format_count(counts.activity.size, "user")
+    items = format_count(counts.popularity.size, "item")
+    training = format_count(int(counts.activity.sum()), "training interaction")
+    return f"{users}, {items}, {training}; {text}"
 
 
 def _state_hash(facts: Facts) -> str:

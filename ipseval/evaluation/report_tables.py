@@ -73,19 +73,18 @@ def build_tables(content: ReportContent, *, digits: int = 2) -> Tables:
 def describe_size(
     content: ReportContent, estimands: Sequence[str] = (), *, with_intervals: bool = True
 ) -> str:
-    """Return one line with the numbers of recommenders, users and interactions, the level and the estimand.
+    """Return one line with the numbers of recommenders, users, items and interactions, level and estimand.
 
     `estimands`: the estimands of the table that it describes; default: all estimands of the evaluation.
     """
     size = content.size
-    counts = [
-        format_count(len(content.models), "recommender"),
-        size.units,
-        format_count(size.n_positives, "held-out interaction"),
-    ]
+    counts = [format_count(len(content.models), "recommender"), size.units]
+    if size.n_items:
+        counts.append(format_count(size.n_items, "item"))
+    counts.append(format_count(size.n_positives, "held-out interaction"))
     facts = []
     if with_intervals:
-        facts.append(f"{format_level(content.confidence_level)} confidence intervals")
+        facts.append(f"{format_level(content.confidence_level)} intervals")
     estimands = list(estimands or content.list_estimands())
     if len(estimands) == 1:
         facts.append(describe_estimand(estimands[0], size.unit_plural))

@@ -131,6 +131,22 @@ class ModelRanking:
         return self.ranked[1]
 
     @property
+    def closest_rival(self) -> str:
+        """The recommender with which sentences compare the highest; "" where there is none.
+
+        It is the best recommender that does not differ significantly from the highest, or else the second.
+        """
+        if len(self.top_group) > 1:
+            return self.top_group[1]
+        return self.second_highest
+
+    @property
+    def closest_p_value(self) -> float:
+        """The adjusted p-value of the highest against its closest rival; NaN where it was not tested."""
+        _, p_value = self.difference(self.highest, self.closest_rival)
+        return p_value
+
+    @property
     def tied(self) -> tuple[str, ...]:
         """The recommenders that share the first place with equal estimates; empty where one is alone."""
         equal = []
@@ -197,9 +213,7 @@ class Verdict:
     unweighted, weighted : str
         The labels of the unweighted estimator (AOA) and of the weighted one; "" where there is none.
     outcome : Outcome
-    leader : str or None
-        Named only where the propensities are known by design, the metric has a guarantee after weighting,
-        and a paired test of the weighted estimates finds it better than every other recommender.
+        As `decide_outcome` returns it.
     support : WeightSupport or None
         Reliability of the weighted estimator; None without one.
     detectable : float
@@ -218,12 +232,18 @@ class Verdict:
     unweighted: str = ""
     weighted: str = ""
     outcome: Outcome = Outcome.NOT_IDENTIFIED
-    leader: str | None = None
     support: WeightSupport | None = None
     detectable: float = NAN
     gamma_range: GammaRange | None = None
     has_guarantee: bool = True
     is_consistent: bool = True
+
+    @property
+    def leader(self) -> str | None:
+        """The winner, which the weighted estimates rank first; None for every other outcome."""
+        if self.outcome != Outcome.WINNER:
+            return None
+        return self.highest_by_weights
 
     @property
     def primary_estimator(self) -> str:
@@ -388,20 +408,25 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
         has_guarantee=(metric, weighted or unweighted) in evidence.cells_with_guarantee,
         is_consistent=(metric, weighted) in evidence.consistent_cells,
     )
-    if not verdict.primary_ranking.ranked:
-        return replace(verdict, outcome=Outcome.UNDEFINED)
-    if len(verdict.primary_ranking.ranked) == 1:
-        return replace(verdict, outcome=Outcome.SINGLE)
+    return replace(verdict, outcome=decide_outcome(verdict))
+
+
+def decide_outcome(verdict: Verdict) -> Outcome:
+    """Return the outcome of a metric: the first rule that applies decides."""
+    n_ranked = len(verdict.primary_ranking.ranked)
+    if n_ranked == 0:
+        return Outcome.UNDEFINED
+    if n_ranked == 1:
+        return Outcome.SINGLE
     if _rests_on_design(verdict):
-        top_group = rankings[weighted].top_group
-        if len(top_group) == 1:
-            return replace(verdict, outcome=Outcome.WINNER, leader=top_group[0])
-        return replace(verdict, outcome=Outcome.NOT_SIGNIFICANT)
+        if len(verdict.rankings[verdict.weighted].top_group) == 1:
+            return Outcome.WINNER
+        return Outcome.NOT_SIGNIFICANT
     if _contradicts_impressions(verdict):
-        return replace(verdict, outcome=Outcome.NO_VERDICT)
+        return Outcome.NO_VERDICT
     if verdict.primary_ranking.tied:
-        return replace(verdict, outcome=Outcome.TIED)
-    return verdict
+        return Outcome.TIED
+    return Outcome.NOT_IDENTIFIED
 
 
 def _rests_on_design(verdict: Verdict) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ipseval.estimators.labels import SNIPS_GLOBAL, display_name
-from ipseval.evaluation.verdict import Outcome, Verdict, WeightSupport, choose_headline
+from ipseval.evaluation.verdict import ModelRanking, Outcome, Verdict, WeightSupport, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.reporting.formatting import (
+    LEVEL,
     count_decimals,
     format_fixed,
     format_number,
@@ -27,9 +28,6 @@ class VerdictText:
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.conclusion, self.assumption, self.next_step)))
-
-
-PLAN = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
 
 
 def describe_assumption(support: WeightSupport) -> str:
@@ -70,7 +68,7 @@ def _write_conclusion(verdict: Verdict) -> list[str]:
         case Outcome.WINNER:
             return [_write_winner(verdict)]
         case Outcome.NOT_SIGNIFICANT:
-            return [_write_insignificant_lead(verdict)]
+            return [_write_insignificant_first(verdict)]
         case Outcome.NO_VERDICT:
             return _write_conflict_of_weights(verdict)
         case Outcome.TIED:
@@ -92,12 +90,13 @@ def _write_winner(verdict: Verdict) -> str:
     )
 
 
-def _write_insignificant_lead(verdict: Verdict) -> str:
+def _write_insignificant_first(verdict: Verdict) -> str:
     ranking = verdict.primary_ranking
-    _, p_value = ranking.difference(ranking.second_highest, ranking.highest)
-    test = f"{format_p_value(p_value)} against {ranking.second_highest}"
-    estimator = _name_estimator(verdict, verdict.weighted, test)
-    return f"No significant winner: {ranking.highest} leads by {estimator}."
+    estimator = _name_estimator(verdict, verdict.weighted)
+    return (
+        f"No significant winner: {ranking.highest} ranks first by {estimator}, but the difference from "
+        f"{ranking.closest_rival} is not significant ({format_p_value(ranking.closest_p_value)})."
+    )
 
 
 def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
@@ -108,14 +107,15 @@ def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
     if verdict.highest_by_weights in ("", verdict.highest_model):
         weighted = display_name(verdict.weighted)
         return [
-            f"No verdict: {verdict.highest_model} leads in the log, but the weights rest on few interactions.",
+            f"No verdict: {verdict.highest_model} ranks first in the log, but the weights rest on few "
+            "interactions.",
             f"Effective sample size: {support.ess_equal:,.0f} for {unweighted}, {support.ess:,.0f} for "
             f"{weighted} ({support.quality}).",
         ]
     weighted = _name_estimator(verdict, verdict.weighted)
     return [
-        f"No verdict: in the log, {verdict.highest_model} leads by {unweighted}; "
-        f"{verdict.highest_by_weights} leads by {weighted}.",
+        f"No verdict: in the log, {verdict.highest_model} ranks first by {unweighted}, but "
+        f"{verdict.highest_by_weights} ranks first by {weighted}.",
         f"Effective sample sizes: {support.ess_equal:,.0f} and {support.ess:,.0f} ({support.quality}).",
     ]
 
@@ -129,48 +129,62 @@ def _write_tie(verdict: Verdict) -> list[str]:
     if set(weighted.tied) == set(verdict.primary_ranking.tied):
         sentences.append(f"They also tie for first place by {_name_estimator(verdict, verdict.weighted)}.")
     else:
-        estimator = _name_weighted_with_test(verdict)
-        sentences.append(f"By {estimator}, {weighted.highest} leads.")
+        sentences.append(_write_first_by_weights(verdict, with_significance=True))
     return sentences
 
 
 def _write_ranking_in_log(verdict: Verdict) -> list[str]:
-    """Return the conclusion where exposure was not measured: the ranking by AOA, over γ, and by weights."""
-    sentences = []
-    if not verdict.is_clear:
-        sentences.append("No clear winner.")
-    sentences.append(f"{_describe_first(verdict)}.")
-    return sentences
-
-
-def _describe_first(verdict: Verdict) -> str:
-    """Return the recommender that ranks first by AOA, its range of γ, and the first by weights.
+    """Return the conclusion where exposure was not measured: the ranking by AOA, over γ, and by weights.
 
     The values are not repeated: the table below the verdict shows them in its first two rows.
     """
+    sentences = []
+    if not verdict.is_clear:
+        sentences.append("No clear winner.")
+
+    has_insignificant_pair = _count_insignificant_firsts(verdict) == 2
+    with_significance = not has_insignificant_pair
+    sentences.append(_write_first_in_log(verdict, with_significance=with_significance))
+    if verdict.has_rival:
+        sentences.append(_write_first_by_weights(verdict, with_significance=with_significance))
+    if has_insignificant_pair:
+        sentences.append("Neither difference is significant.")
+    return sentences
+
+
+def _count_insignificant_firsts(verdict: Verdict) -> int:
+    """Return how many of the p-values that the sentences state are not significant."""
+    rankings = [verdict.primary_ranking]
+    if verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
+        rankings.append(verdict.rankings[verdict.weighted])
+    return sum(ranking.closest_p_value >= LEVEL for ranking in rankings)
+
+
+def _write_first_in_log(verdict: Verdict, *, with_significance: bool) -> str:
+    """Return the sentence on the first recommender by AOA, with the weights and γ that agree."""
     ranking = verdict.primary_ranking
-    _, p_value = ranking.difference(ranking.second_highest, ranking.highest)
-    test = format_p_value(p_value)
-    if not verdict.has_rival or ranking.second_highest != verdict.highest_by_weights:
-        # Otherwise the sentence names only the two recommenders that are compared.
-        test += f" against {ranking.second_highest}"
-    text = (
-        f"In the log, {ranking.highest} leads by {_name_estimator(verdict, verdict.primary_estimator, test)}"
-    )
+    test = _describe_test(ranking, with_significance=with_significance)
+    criteria = [f"by {_name_estimator(verdict, verdict.primary_estimator, test)}"]
+    if verdict.unweighted and verdict.highest_by_weights and not verdict.has_rival:
+        test = "unreliable"
+        if not _is_unreliable(verdict):
+            test = _describe_test(verdict.rankings[verdict.weighted], with_significance=with_significance)
+        criteria.append(f"by {_name_estimator(verdict, verdict.weighted, test)}")
+
+    successor = ""
     gamma_range = verdict.gamma_range
     if gamma_range is not None:
-        text += f" and for {_describe_range(gamma_range)}"
-    if verdict.has_rival:
-        return f"{text}; {verdict.highest_by_weights} leads by {_name_weighted_with_test(verdict)}"
-    if gamma_range is None:
-        if verdict.unweighted and verdict.highest_by_weights:
-            text += f" and by {_name_estimator(verdict, verdict.weighted)}"
-        return text
-    if gamma_range.next_above:
-        return f"{text}; {gamma_range.next_above} overtakes it for larger γ"
-    if gamma_range.next_below:
-        return f"{text}; {gamma_range.next_below} overtakes it for smaller γ"
-    return text
+        criteria.append(f"for {_describe_range(gamma_range)}")
+        if not verdict.has_rival:
+            successor = _describe_successor(gamma_range)
+    return f"In the log, {ranking.highest} ranks first {_join_phrases(criteria)}{successor}."
+
+
+def _join_phrases(phrases: Sequence[str]) -> str:
+    """Return phrases as an enumeration."""
+    if len(phrases) == 1:
+        return phrases[0]
+    return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
 
 
 def _describe_range(gamma_range: GammaRange) -> str:
@@ -180,15 +194,41 @@ def _describe_range(gamma_range: GammaRange) -> str:
     return f"γ in {interval}"
 
 
-def _name_weighted_with_test(verdict: Verdict) -> str:
-    """Return the name of the weighted estimator with the p-value of its first against its second."""
+def _describe_successor(gamma_range: GammaRange) -> str:
+    """Return the clause on the recommender that ranks first beyond the range of γ; "" without one."""
+    if gamma_range.next_above:
+        return f"; {gamma_range.next_above} ranks first for larger γ"
+    if gamma_range.next_below:
+        return f"; {gamma_range.next_below} ranks first for smaller γ"
+    return ""
+
+
+def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str:
+    """Return the sentence on the recommender that ranks first by the weighted estimates."""
     if _is_unreliable(verdict):
-        return _name_estimator(verdict, verdict.weighted, "unreliable")
+        estimator = _name_estimator(verdict, verdict.weighted, "unreliable")
+        return f"By {estimator}, {verdict.highest_by_weights} ranks first."
     ranking = verdict.rankings[verdict.weighted]
-    if not ranking.second_highest:
-        return _name_estimator(verdict, verdict.weighted)
-    _, p_value = ranking.difference(ranking.second_highest, ranking.highest)
-    return _name_estimator(verdict, verdict.weighted, format_p_value(p_value))
+    sentence = f"By {_name_estimator(verdict, verdict.weighted)}, {ranking.highest} ranks first"
+    if not ranking.closest_rival:
+        return f"{sentence}."
+    if with_significance and ranking.closest_p_value >= LEVEL:
+        return (
+            f"{sentence}, but the difference from {ranking.closest_rival} is not significant "
+            f"({format_p_value(ranking.closest_p_value)})."
+        )
+    return f"{sentence} ({_describe_test(ranking)})."
+
+
+def _describe_test(ranking: ModelRanking, *, with_significance: bool = False) -> str:
+    """Return the p-value of the first recommender with its rival, and whether it is not significant."""
+    if not ranking.closest_rival:
+        return ""
+    p_value = ranking.closest_p_value
+    text = f"{format_p_value(p_value)} against {ranking.closest_rival}"
+    if with_significance and p_value >= LEVEL:
+        text += ", not significant"
+    return text
 
 
 def _name_estimator(verdict: Verdict, label: str, remark: str = "") -> str:
@@ -216,43 +256,97 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
             continue
         summary = ""
         if not _is_same_conclusion(verdict, headline):
-            summary = _summarize(verdict)
+            summary = _summarize(verdict, headline)
         metrics_by_summary.setdefault(summary, []).append(verdict.metric)
     sentences = []
     for summary, metrics in metrics_by_summary.items():
         if summary:
             sentences.append(f"On {join_names(metrics)}, {summary}.")
         elif len(metrics) == 1:
-            sentences.append(f"{join_names(metrics)} agrees.")
+            sentences.append(f"{metrics[0]} leads to the same conclusion.")
         else:
-            sentences.append(f"{join_names(metrics)} agree.")
+            sentences.append(f"{join_names(metrics)} lead to the same conclusion.")
     return sentences
 
 
 def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:
-    """Return whether two verdicts have the same outcome and the same recommenders first."""
+    """Return whether two verdicts have the same outcome, first recommenders and significant differences."""
     return (
         verdict.outcome == headline.outcome
-        and verdict.highest_model == headline.highest_model
-        and verdict.highest_by_weights == headline.highest_by_weights
-        and verdict.leader == headline.leader
+        and _conclude(verdict, verdict.unweighted) == _conclude(headline, headline.unweighted)
+        and _conclude(verdict, verdict.weighted) == _conclude(headline, headline.weighted)
     )
 
 
-def _summarize(verdict: Verdict) -> str:
+def _conclude(verdict: Verdict, label: str) -> tuple[str, bool]:
+    """Return the first recommender by an estimator, and whether its difference from the rival is significant."""
+    if not label:
+        return "", False
+    ranking = verdict.rankings[label]
+    if label == verdict.weighted and _is_unreliable(verdict):
+        return ranking.highest, False
+    return ranking.highest, ranking.closest_p_value < LEVEL
+
+
+def _summarize(verdict: Verdict, headline: Verdict) -> str:
     """Return the conclusion on one metric as a clause that follows its name."""
-    if verdict.outcome == Outcome.UNDEFINED:
-        return "every estimate is undefined"
-    if verdict.outcome == Outcome.WINNER:
-        return f"{verdict.leader} is significantly better than every other recommender"
-    if verdict.outcome == Outcome.NOT_SIGNIFICANT:
-        return f"{verdict.highest_model} leads, but not significantly"
-    clause = f"{verdict.highest_model} leads by {display_name(verdict.primary_estimator)}"
+    ranking = verdict.primary_ranking
+    match verdict.outcome:
+        case Outcome.UNDEFINED:
+            return "every estimate is undefined"
+        case Outcome.SINGLE:
+            return f"only {ranking.highest} has an estimate"
+        case Outcome.WINNER:
+            return f"{verdict.leader} is significantly better than every other recommender"
+        case Outcome.NOT_SIGNIFICANT:
+            test = _describe_test(ranking)
+            return f"{ranking.highest} ranks first, but not significantly ({test})"
+        case Outcome.TIED:
+            return f"{join_names(ranking.tied)} are tied for first place in the log"
+        case _:
+            return _summarize_ranking_in_log(verdict, headline)
+
+
+def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict) -> str:
+    """Return the first recommenders by AOA and by weights on one metric, with p-values."""
+    by_estimator = _summarize_first(verdict, verdict.primary_estimator, headline)
+    clause = f"{verdict.highest_model} ranks first by {by_estimator}"
+    if not verdict.unweighted or not verdict.highest_by_weights or _is_unreliable(verdict):
+        return clause
+    by_weights = _summarize_first(verdict, verdict.weighted, headline)
     if verdict.has_rival:
-        clause += f", {verdict.highest_by_weights} by {display_name(verdict.weighted)}"
-    elif verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
-        clause += f" and by {display_name(verdict.weighted)}"
-    return clause
+        return f"{clause}, and {verdict.highest_by_weights} ranks first by {by_weights}"
+    return f"{clause} and {by_weights}"
+
+
+def _summarize_first(verdict: Verdict, label: str, headline: Verdict) -> str:
+    """Return an estimator with the p-value of its first recommender.
+
+    The rival is named unless the two recommenders are those that the sentence on the first metric compares.
+    """
+    ranking = verdict.rankings[label]
+    details = []
+    if ranking.closest_rival:
+        details.append(format_p_value(ranking.closest_p_value))
+        if {ranking.highest, ranking.closest_rival} != set(_get_compared_pair(headline)):
+            details.append(f"against {ranking.closest_rival}")
+        if label == verdict.unweighted:
+            details.append("in the log")
+    if not details:
+        return display_name(label)
+    return f"{display_name(label)} ({' '.join(details)})"
+
+
+def _get_compared_pair(verdict: Verdict) -> tuple[str, str]:
+    """Return the only two recommenders that the sentences on a metric compare; ("", "") if there are more."""
+    names = set()
+    for label in (verdict.unweighted, verdict.weighted):
+        if label:
+            names |= {verdict.rankings[label].highest, verdict.rankings[label].closest_rival}
+    if len(names) != 2:
+        return "", ""
+    first, second = sorted(names)
+    return first, second
 
 
 def _is_unreliable(verdict: Verdict) -> bool:
@@ -272,53 +366,52 @@ def _write_assumption(verdict: Verdict) -> str:
         if verdict.weighted == SNIPS_GLOBAL:
             condition += " and users were exposed equally"
         return f"{display_name(verdict.weighted)} is consistent if {condition}."
-    clauses = []
+    sentences = []
     if verdict.unweighted:
-        clauses.append(f"{display_name(verdict.unweighted)} is unbiased only if exposure was uniform")
-    if verdict.weighted and not verdict.has_guarantee:
-        clauses.append(_describe_weights_without_guarantee(verdict))
-    elif verdict.weighted and not verdict.is_consistent:
-        clauses.append(f"{display_name(verdict.weighted)} is biased even with the true propensities")
-    elif verdict.unweighted and verdict.weighted == SNIPS_GLOBAL:
-        clauses.append(_describe_global_weights(verdict))
-    elif verdict.unweighted:
-        clauses += _describe_assumed_weights(verdict.support)
-    if not clauses:
-        return ""
-    return f"{'; '.join(clauses)}."
+        sentences.append(f"{display_name(verdict.unweighted)} is unbiased only if exposure was uniform.")
+    if verdict.weighted:
+        sentences += _write_assumption_of_weights(verdict)
+    elif verdict.gamma_range is not None:
+        sentences.append(f"γ means that {_describe_power_law()}.")
+    return " ".join(sentences)
 
 
-def _describe_weights_without_guarantee(verdict: Verdict) -> str:
-    """Return that weighting has no guarantee for the metric, with an assumed γ."""
+def _write_assumption_of_weights(verdict: Verdict) -> list[str]:
+    """Return the sentences on the assumptions and the guarantee of the weighted estimator."""
     weighted = display_name(verdict.weighted)
+    sentences = []
+    assumptions = _list_assumptions(verdict)
+    if assumptions:
+        sentences.append(f"{weighted} assumes {_join_phrases(assumptions)}.")
+    if not verdict.has_guarantee:
+        sentences.append(f"{weighted} has no guarantee for {verdict.metric}.")
+    elif not verdict.is_consistent:
+        sentences.append(f"{weighted} is biased even with the true propensities.")
+    return sentences
+
+
+def _list_assumptions(verdict: Verdict) -> list[str]:
+    """Return the assumptions of the weighted estimator on users, and on propensities that are not measured."""
+    assumptions = []
     support = verdict.support
-    if support is not None and support.basis == "assumed" and support.gamma is not None:
-        return (
-            f"{weighted} assumes γ = {format_number(support.gamma)}, without guarantee for {verdict.metric}"
-        )
-    if support is not None and support.basis == "assumed":
-        return f"{weighted} assumes the propensities, without guarantee for {verdict.metric}"
-    return f"{weighted} has no guarantee for {verdict.metric}"
+    if support is not None and support.basis == "assumed" and support.gamma is None:
+        assumptions.append("that the propensities are the true ones")
+    if verdict.weighted == SNIPS_GLOBAL:
+        assumptions.append("that users are equally exposed")
+    if support is not None and support.gamma is not None:
+        assumptions.append(f"that {_describe_power_law(support.gamma)}")
+    return assumptions
 
 
-def _describe_global_weights(verdict: Verdict) -> str:
-    """Return the assumptions of globally normalised SNIPS: on users, and on propensities that are assumed."""
-    assumptions = ["equally exposed users"]
-    support = verdict.support
-    if support is not None and support.basis == "assumed" and support.gamma is not None:
-        assumptions.insert(0, f"γ = {format_number(support.gamma)}")
-    elif support is not None and support.basis == "assumed":
-        assumptions.insert(0, "the propensities")
-    return f"{display_name(verdict.weighted)} assumes {join_names(assumptions)}"
-
-
-def _describe_assumed_weights(support: WeightSupport | None) -> list[str]:
-    """Return the clause on assumed propensities; nothing where they were measured."""
-    if support is None or support.basis != "assumed":
-        return []
-    if support.gamma is None:
-        return ["the propensities are assumed, not measured"]
-    return [f"γ = {format_number(support.gamma)} is assumed, as exposure was not measured"]
+def _describe_power_law(gamma: float | None = None) -> str:
+    """Return the meaning of γ as a clause, with the exponent of a value of γ."""
+    text = "an item with n training interactions is observed with probability ∝ n^((γ+1)/2)"
+    if gamma is None:
+        return text
+    exponent = (gamma + 1) / 2
+    if exponent == 1:
+        return f"{text} = n"
+    return f"{text} = n^{format_number(exponent)}"
 
 
 def _write_next_step(verdict: Verdict) -> str:
@@ -334,4 +427,17 @@ def _write_next_step(verdict: Verdict) -> str:
         return ""
     if verdict.support is not None and verdict.support.basis == "exposure":
         return "`ipseval correct` compares the recommenders on the random exposure itself."
-    return PLAN
+    return f"Show random items to some users (see `ipseval plan`), or report {_list_results(verdict)}."
+
+
+def _list_results(verdict: Verdict) -> str:
+    """Return the content of a report where no random items can be shown."""
+    n_columns = len(verdict.columns)
+    columns = "all columns"
+    if n_columns == 1:
+        columns = display_name(verdict.columns[0])
+    elif n_columns == 2:
+        columns = "both columns"
+    if verdict.gamma_range is not None:
+        return f"{columns} and the range of γ"
+    return f"{columns} and the assumption"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.utils.checks import check_positive_int
+from ipseval.utils.checks import check_positive_int, format_count
 from ipseval.utils.types import AnyArray, FloatArray
 
 # A difference below this share of the values is rounding: those recommenders are tied.
@@ -33,7 +33,7 @@ class RowOrders:
 
     def __repr__(self) -> str:
         n_rows, n_recommenders = self.above.shape
-        return f"RowOrders({n_rows:,} rows of {n_recommenders:,} recommenders)"
+        return f"RowOrders({format_count(n_rows, 'row')} of {format_count(n_recommenders, 'recommender')})"
 
     @classmethod
     def of(cls, values: FloatArray) -> RowOrders:

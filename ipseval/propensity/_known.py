@@ -13,7 +13,7 @@ import pandas as pd
 from ipseval.data.interactions import Interactions, encode_in_universe
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, check_range
-from ipseval.utils.checks import as_float_vector, check_bool, check_choice, describe_type
+from ipseval.utils.checks import as_float_vector, check_bool, check_choice, describe_type, format_count
 from ipseval.utils.columns import as_frame
 from ipseval.utils.ids import align_labels
 from ipseval.utils.public import public_class
@@ -112,10 +112,10 @@ class KnownPropensity:
             return f"KnownPropensity(a function{scale})"
         if self.pair is not None:
             n_pairs = self.pair.size if isinstance(self.pair, np.ndarray) else len(self.pair)
-            return f"KnownPropensity({n_pairs:,} pairs{scale})"
-        size = f"{len(self.item):,} items"  # type: ignore[arg-type]  # any sized input
+            return f"KnownPropensity({format_count(n_pairs, 'pair')}{scale})"
+        size = format_count(len(self.item), "item")  # type: ignore[arg-type]  # any sized input
         if self.user is not None:
-            size += f" × {len(self.user):,} users"  # type: ignore[arg-type]  # any sized input
+            size += f" × {format_count(len(self.user), 'user')}"  # type: ignore[arg-type]  # any sized input
         return f"KnownPropensity({size}{scale})"
 
     def fit(self, train: HasIds) -> Propensity:

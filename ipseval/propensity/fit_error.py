@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval.errors import InputError
-from ipseval.utils.checks import check_callable, check_finite, refuse_masked
+from ipseval.utils.checks import check_callable, check_finite, format_count, refuse_masked
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, as_readonly
 
@@ -72,7 +72,11 @@ class FitError:
 
     def __repr__(self) -> str:
         n_users = int(self.users.any(axis=1).sum())
-        return f"FitError(of a fit to {n_users:,} users, {self.users.shape[1]} axes)"
+        n_axes = self.users.shape[1]
+        axes = f"{n_axes} axes"
+        if n_axes == 1:
+            axes = "1 axis"
+        return f"FitError(of a fit to {format_count(n_users, 'user')}, {axes})"
 
     @classmethod
     def from_influence(

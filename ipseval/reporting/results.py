@@ -38,7 +38,7 @@ class Reported(ABC):
         Parameters
         ----------
         digits : int, default 2
-            Number of significant digits of standard errors.
+            Number of significant digits of standard errors, or of half the width of intervals.
         page : bool, default False
             Whether to add the parts that only a page contains: pictures, diagnostics, definitions.
 
@@ -66,7 +66,7 @@ class Reported(ABC):
         path : str or Path, optional
             The file to write.
         digits : int, default 2
-            Number of significant digits of standard errors, at most 17.
+            Number of significant digits of standard errors, or of half the width of intervals, at most 17.
 
         Returns
         -------
@@ -91,7 +91,7 @@ class Reported(ABC):
         path : str or Path, optional
             The file to write.
         digits : int, default 2
-            Number of significant digits of standard errors, at most 17.
+            Number of significant digits of standard errors, or of half the width of intervals, at most 17.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class Reported(ABC):
         title : str, optional
             The title of the page; by default that of the report.
         digits : int, default 2
-            Number of significant digits of standard errors, at most 17.
+            Number of significant digits of standard errors, or of half the width of intervals, at most 17.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class Result(Reported):
         Parameters
         ----------
         digits : int, default 2
-            Number of significant digits of standard errors, at most 17.
+            Number of significant digits of standard errors, or of half the width of intervals, at most 17.
 
         Returns
         -------
@@ -373,7 +373,7 @@ class Report(Reported):
         Parameters
         ----------
         digits : int, default 2
-            Number of significant digits of standard errors.
+            Number of significant digits of standard errors, or of half the width of intervals.
         page : bool, default False
             Whether the content is for a page: then the results after the first are folded, and their tables
             are limited to the first metric.

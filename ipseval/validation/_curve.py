@@ -30,7 +30,14 @@ from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity, Prope
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Heading, Notes, Part, Table
-from ipseval.utils.checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
+from ipseval.utils.checks import (
+    as_generator,
+    check_callable,
+    check_fraction,
+    check_positive_int,
+    check_type,
+    format_count,
+)
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.ids import unique_keys
 from ipseval.utils.public import public_class, public_function
@@ -197,7 +204,9 @@ class ExposureCurve(Result):
                 "The reference is the unweighted average over the random positives of all other users.",
             )
         )
-        summary = (f"{self.name}: {n_splits} splits, up to {n_draws} draws of users with random exposure",)
+        splits = format_count(n_splits, "split")
+        draws = format_count(n_draws, "draw")
+        summary = (f"{self.name}: {splits}, up to {draws} of users with random exposure",)
         return Tables(summary=summary, parts=(*parts, notes))
 
 

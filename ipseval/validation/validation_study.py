@@ -426,7 +426,7 @@ def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:
     rules["gamma calibrated, held-out"] = partial(calibrate_gamma, held_out=True)
     rules["gamma from lists"] = fit_gamma_from_lists
     if study.propensity is not None:
-        rules["published"] = study.propensity
+        rules["published"] = _make_relative(study.propensity)
     if study.counted_propensity is not None:
         rules["counted"] = partial(_fit_counted, study.counted_propensity)
     rules["direct"] = _fit_direct
@@ -440,33 +440,54 @@ def _fit_counted(model: CountedPropensity, calibration: Calibration) -> Propensi
 
     The pairs of the reference are never in the log, so P needs no change for pairs that training took out.
     """
-    return replace(model.fit(calibration.train), is_probability=False)
+    return _make_relative(model.fit(calibration.train))
+
+
+def _make_relative(propensity: Propensity) -> Propensity:
+    """Return a propensity of the log as one that is known up to a common factor, the held-out share.
+
+    The values stay the same. This is exact for small probabilities, and the default estimators, which normalise
+    their weights, need no more.
+    """
+    return replace(propensity, is_probability=False)
 
 
 def _fit_direct(calibration: Calibration) -> Propensity:
-    """Return the direct item propensities of the calibration users."""
-    return DirectPropensity(calibration.exposure).fit(calibration.train)
+    """Return the direct item propensities of the calibration users.
+
+    The warning about noise in training counts is on the power law of the shrinkage, as in `calibrate_gamma`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)
+        propensity = DirectPropensity(calibration.exposure).fit(calibration.train)
+    return _make_relative(propensity)
 
 
 def _fit_piecewise(calibration: Calibration) -> Propensity:
     """Return the item propensities of the calibration users in five strata."""
-    return StratifiedPropensity(exposure=calibration.exposure, n_strata=5).fit(calibration.train)
+    model = StratifiedPropensity(exposure=calibration.exposure, n_strata=5)
+    return _make_relative(model.fit(calibration.train))
 
 
 def calibrate_gamma(calibration: Calibration, *, held_out: bool = False) -> Propensity:
     """Return the power law with γ from the random exposure of the calibration users.
 
     With `held_out`, the slope of n* in their held-out positives replaces the slope 1 of training counts,
-    which noise in small counts flattens.
+    which noise in small counts flattens. Without it, the warning about this noise is not issued, because a
+    validation compares both.
     """
     exposure = calibration.exposure
     check_exposure(exposure)
-    fit = fit_gamma_from_exposure(
-        calibration.train.popularity,
-        exposure.n_exposed,
-        exposure.n_positive,
-        held_out=calibration.held_out.popularity if held_out else None,
-    )
+    held_out_popularity = calibration.held_out.popularity if held_out else None
+    with warnings.catch_warnings():
+        if not held_out:
+            warnings.simplefilter("ignore", IdentificationWarning)
+        fit = fit_gamma_from_exposure(
+            calibration.train.popularity,
+            exposure.n_exposed,
+            exposure.n_positive,
+            held_out=held_out_popularity,
+        )
     return PowerLawPropensity(gamma=fit.gamma, unseen="smooth").fit(calibration.train)
 
 

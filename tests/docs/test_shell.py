@@ -131,7 +131,7 @@ def test_the_journey_with_a_production_log_runs_from_its_first_block_to_its_last
         sys.argv = arguments
         os.chdir(here)
     printed = run_script(script(DOCS / "cookbook.md", after="## I have impressions"), tmp_path)
-    assert "No verdict: in the log, v1 leads by AOA; v2 leads by SNIPS" in printed
+    assert "No verdict: in the log, v1 ranks first by AOA, but v2 ranks first by SNIPS" in printed
     assert "AOA and SNIPS (propensities from impressions) contradict each other" in printed
     assert "exit code 4" in printed
     assert "Verdict" in (tmp_path / "versions.html").read_text()

@@ -243,7 +243,7 @@ def test_a_tracker_is_given_metrics_table_page_and_hash(new):
     )
     assert len(logged["metrics"]) == len(frame)
     assert logged["tags"]["ipseval.data_sha256"] == new.data_hash
-    assert "In the log, als leads by AOA" in logged["tags"]["ipseval.verdict"]
+    assert "In the log, als ranks first by AOA" in logged["tags"]["ipseval.verdict"]
     assert logged["ipseval/report.html"] == new.to_html()
     assert logged["ipseval/estimates.csv"] == new.to_csv()
 

@@ -15,8 +15,9 @@ from ipseval.validation.simulation import World
 from tests.evaluation.verdicts import AB, ABC, BA, decide
 from tests.inside.reporting import format_p_value
 
-PLAN = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
-UNIFORM = "AOA is unbiased only if exposure was uniform"
+SHOW = "Show random items to some users (see `ipseval plan`), or report"
+POWER_LAW = "an item with n training interactions is observed with probability ∝ n^((γ+1)/2)"
+UNIFORM = "AOA is unbiased only if exposure was uniform."
 
 
 def conclusion(*verdicts: Verdict) -> str:
@@ -25,29 +26,59 @@ def conclusion(*verdicts: Verdict) -> str:
 
 def test_without_weights_the_first_by_aoa_is_named_in_the_log_with_its_p_value():
     text = write_verdict([decide(AB)])
-    assert text.conclusion == ("No clear winner. In the log, a leads by AOA (p = 0.40 against b).")
-    assert text.assumption == f"{UNIFORM}."
-    assert text.next_step == PLAN
+    assert text.conclusion == (
+        "No clear winner. In the log, a ranks first by AOA (p = 0.40 against b, not significant)."
+    )
+    assert text.assumption == UNIFORM
+    assert text.next_step == f"{SHOW} AOA and the assumption."
     assert str(text) == f"{text.conclusion} {text.assumption} {text.next_step}"
 
 
 def test_a_significant_difference_in_the_log_is_stated_without_a_winner():
     text = conclusion(decide(AB, significant=("ab",)))
-    assert text == "In the log, a leads by AOA (p = 0.002 against b)."
+    assert text == "In the log, a ranks first by AOA (p = 0.002 against b)."
 
 
 def test_assumed_weights_that_disagree_leave_no_clear_winner():
     text = write_verdict([decide(AB, BA, gamma=0.0, significant=("ab",))])
     assert text.conclusion == (
-        "No clear winner. In the log, a leads by AOA (p = 0.002); "
-        "b leads by SNIPS (γ = 0 assumed; p = 0.002)."
+        "No clear winner. In the log, a ranks first by AOA (p = 0.002 against b). "
+        "By SNIPS (γ = 0 assumed), b ranks first (p = 0.002 against a)."
     )
-    assert text.assumption == f"{UNIFORM}; SNIPS assumes γ = 0 and equally exposed users."
+    assert text.assumption == (
+        f"{UNIFORM} SNIPS assumes that users are equally exposed and that {POWER_LAW} = n^0.5."
+    )
+    assert text.next_step == f"{SHOW} both columns and the assumption."
+
+
+def test_a_first_place_by_weights_that_is_not_significant_is_stated_so():
+    weighted = replace(decide(AB, BA, gamma=0.0)).rankings["snips-global"]
+    verdict = decide(AB, BA, gamma=0.0, significant=("ab",))
+    verdict = replace(verdict, rankings={**verdict.rankings, "snips-global": weighted})
+    assert conclusion(verdict).endswith(
+        "(p = 0.002 against b). By SNIPS (γ = 0 assumed), b ranks first, but the difference from a is not "
+        "significant (p = 0.40)."
+    )
+
+
+def test_two_first_places_that_are_not_significant_are_stated_so_in_one_sentence():
+    assert conclusion(decide(AB, BA, gamma=0.0)) == (
+        "No clear winner. In the log, a ranks first by AOA (p = 0.40 against b). "
+        "By SNIPS (γ = 0 assumed), b ranks first (p = 0.40 against a). Neither difference is significant."
+    )
+
+
+def test_the_rival_is_the_best_recommender_that_does_not_differ_significantly():
+    assert conclusion(decide(ABC, significant=("ab",))).endswith("(p = 0.40 against c, not significant).")
+    assert conclusion(decide(ABC, significant=("ac",))).endswith("(p = 0.40 against b, not significant).")
+    assert conclusion(decide(ABC, significant=("ab", "ac"))).endswith("(p = 0.002 against b).")
 
 
 def test_agreement_of_assumed_weights_is_stated():
     text = conclusion(decide(AB, AB, gamma=0.5, significant=("ab",)))
-    assert text == "In the log, a leads by AOA (p = 0.002 against b) and by SNIPS (γ = 0.5 assumed)."
+    assert text == (
+        "In the log, a ranks first by AOA (p = 0.002 against b) and by SNIPS (γ = 0.5 assumed; p = 0.002 against b)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,11 +87,11 @@ def test_agreement_of_assumed_weights_is_stated():
         (GammaRange("a", -1.0, 3.0, -1.0, 3.0), "and for every γ in [−1, 3]."),
         (
             GammaRange("a", -1.0, 0.25, -1.0, 3.0, "", "c"),
-            "and for γ in [−1, 0.25]; c overtakes it for larger γ.",
+            "and for γ in [−1, 0.25]; c ranks first for larger γ.",
         ),
         (
             GammaRange("a", 0.5, 3.0, -1.0, 3.0, "b", ""),
-            "and for γ in [0.5, 3]; b overtakes it for smaller γ.",
+            "and for γ in [0.5, 3]; b ranks first for smaller γ.",
         ),
         (GammaRange("a", -1.0, 0.25, -1.0, 3.0), "and for γ in [−1, 0.25]."),
     ],
@@ -68,17 +99,21 @@ def test_agreement_of_assumed_weights_is_stated():
 def test_the_range_of_gamma_is_stated_with_the_recommender_that_overtakes(gamma_range, clause):
     assert conclusion(replace(decide(AB), gamma_range=gamma_range)).endswith(f" {clause}")
     agreeing = replace(decide(AB, AB, gamma=0.0), gamma_range=gamma_range)
-    assert conclusion(agreeing).endswith(f" {clause}")
+    assert conclusion(agreeing).endswith(f" {clause} Neither difference is significant.")
 
 
 def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     gamma_range = GammaRange("a", -1.0, -0.2, -1.0, 3.0, "", "b")
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
-        "leads by AOA (p = 0.40) and for γ in [−1, −0.2]; b leads by SNIPS (γ = 0 assumed; p = 0.40)."
+        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.2]. By SNIPS (γ = 0 assumed), b ranks "
+        "first (p = 0.40 against a). Neither difference is significant."
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
-    assert conclusion(unreliable).endswith("; b leads by SNIPS (γ = 2 assumed; unreliable).")
+    assert conclusion(unreliable).endswith(". By SNIPS (γ = 2 assumed; unreliable), b ranks first.")
+    text = write_verdict([replace(decide(AB), gamma_range=gamma_range)])
+    assert text.assumption == f"{UNIFORM} γ means that {POWER_LAW}."
+    assert text.next_step == f"{SHOW} AOA and the range of γ."
 
 
 @pytest.mark.parametrize(
@@ -112,7 +147,8 @@ def test_without_a_significant_difference_by_design_the_detectable_one_is_stated
     verdict = decide(AB, AB, "design")
     text = write_verdict([replace(verdict, detectable=0.0123)])
     assert text.conclusion == (
-        "No significant winner: a leads by SNIPS (propensities known by design; p = 0.40 against b)."
+        "No significant winner: a ranks first by SNIPS (propensities known by design), but the difference "
+        "from b is not significant (p = 0.40)."
     )
     assert text.next_step == "Evaluate more users: the test has 80% power to detect a difference of 0.01."
     assert write_verdict([verdict]).next_step == "Evaluate more users."
@@ -121,34 +157,44 @@ def test_without_a_significant_difference_by_design_the_detectable_one_is_stated
 def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_sizes():
     text = write_verdict([decide(AB, BA, "fitted", 412.0)])
     assert text.conclusion == (
-        "No verdict: in the log, a leads by AOA; b leads by SNIPS (propensities from impressions). "
+        "No verdict: in the log, a ranks first by AOA, but b ranks first by SNIPS (propensities from "
+        "impressions). "
         "Effective sample sizes: 1,000 and 412 (sufficient)."
     )
-    assert text.next_step == PLAN
+    assert text.next_step == f"{SHOW} both columns and the assumption."
     sentences = conclusion(decide(AB, AB, "fitted", 250.0))
-    assert sentences.startswith("No verdict: a leads in the log, but the weights rest on few interactions.")
+    assert sentences.startswith(
+        "No verdict: a ranks first in the log, but the weights rest on few interactions."
+    )
     assert sentences.endswith("250 for SNIPS (low).")
 
 
 def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
     text = write_verdict([decide(AB, BA, "exposure", gamma=0.69, significant=("ab",))])
-    assert "b leads by SNIPS (γ = 0.69 from random exposure; p = 0.002)." in text.conclusion
-    assert text.assumption == f"{UNIFORM}; SNIPS assumes equally exposed users."
+    assert "By SNIPS (γ = 0.69 from random exposure), b ranks first (p = 0.002 against a)." in text.conclusion
+    assert text.assumption == (
+        f"{UNIFORM} SNIPS assumes that users are equally exposed and that {POWER_LAW} = n^0.84."
+    )
     assert text.next_step == "`ipseval correct` compares the recommenders on the random exposure itself."
 
 
 def test_a_missing_guarantee_is_stated():
+    equal = "SNIPS assumes that users are equally exposed"
+    limit = "SNIPS has no guarantee for ndcg@10."
     text = write_verdict([decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")])
-    assert text.assumption == f"{UNIFORM}; SNIPS has no guarantee for ndcg@10."
+    assert text.assumption == f"{UNIFORM} {equal}. {limit}"
     text = write_verdict([decide(AB, AB, gamma=0.0, has_guarantee=False, metric="ndcg@10")])
-    assert text.assumption == f"{UNIFORM}; SNIPS assumes γ = 0, without guarantee for ndcg@10."
+    assert text.assumption == f"{UNIFORM} {equal} and that {POWER_LAW} = n^0.5. {limit}"
     text = write_verdict([decide(AB, AB, has_guarantee=False, metric="ndcg@10")])
-    assert text.assumption == f"{UNIFORM}; SNIPS assumes the propensities, without guarantee for ndcg@10."
+    assert text.assumption == (
+        f"{UNIFORM} SNIPS assumes that the propensities are the true ones and that users are equally exposed. {limit}"
+    )
 
 
 def test_weights_alone_are_stated_with_their_assumption():
     text = write_verdict([decide(None, AB, gamma=0.0)])
-    assert "a leads by SNIPS (γ = 0 assumed; p = 0.40 against b)." in text.conclusion
+    assert "a ranks first by SNIPS (γ = 0 assumed; p = 0.40 against b, not significant)." in text.conclusion
+    assert text.assumption == f"SNIPS assumes that users are equally exposed and that {POWER_LAW} = n^0.5."
 
 
 @pytest.mark.parametrize(
@@ -172,24 +218,49 @@ def test_the_name_of_a_column_states_the_source_of_the_propensities(basis, gamma
 def test_other_metrics_are_grouped_by_their_conclusion():
     first = decide(AB)
     second = decide(AB, metric="mean_dcg@10")
-    assert conclusion(first, second).endswith(" mean_dcg@10 agrees.")
+    assert conclusion(first, second).endswith(" mean_dcg@10 leads to the same conclusion.")
     third = decide(AB, metric="rr")
-    assert conclusion(first, second, third).endswith(" mean_dcg@10 and rr agree.")
+    assert conclusion(first, second, third).endswith(" mean_dcg@10 and rr lead to the same conclusion.")
     disagreeing = decide(BA, metric="mean_dcg@10")
-    assert conclusion(first, disagreeing).endswith(" On mean_dcg@10, b leads by AOA.")
+    assert conclusion(first, disagreeing).endswith(
+        " On mean_dcg@10, b ranks first by AOA (p = 0.40 in the log)."
+    )
+    significant = decide(AB, metric="mean_dcg@10", significant=("ab",))
+    assert conclusion(first, significant).endswith(
+        " On mean_dcg@10, a ranks first by AOA (p = 0.002 in the log)."
+    )
     contradicted = decide(AB, BA, gamma=0.0)
     consistent = decide(AB, AB, gamma=0.0, metric="mean_dcg@10")
-    assert conclusion(consistent, contradicted).endswith(" On recall@10, a leads by AOA, b by SNIPS.")
+    assert conclusion(consistent, contradicted).endswith(
+        " On recall@10, a ranks first by AOA (p = 0.40 in the log), and b ranks first by SNIPS (p = 0.40)."
+    )
+    assert conclusion(contradicted, consistent).endswith(
+        " On mean_dcg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40)."
+    )
+    tied = decide({"a": 0.2, "b": 0.2}, metric="mean_dcg@10")
+    assert conclusion(first, tied).endswith(" On mean_dcg@10, a and b are tied for first place in the log.")
+    alone = decide({"a": 0.2, "b": float("nan")}, metric="mean_dcg@10")
+    assert conclusion(first, alone).endswith(" On mean_dcg@10, only a has an estimate.")
     undefined = decide({"a": float("nan"), "b": float("nan")}, metric="mean_dcg@10")
     assert conclusion(first, undefined).endswith(" On mean_dcg@10, every estimate is undefined.")
     single = decide({"a": 0.3})
     assert conclusion(single, decide({"a": 0.2}, metric="rr")) == conclusion(single)
 
 
+def test_another_metric_names_a_rival_that_the_first_metric_did_not_name():
+    first = decide(ABC, significant=("ac", "ab"))
+    second = decide({"a": 0.3, "b": 0.1, "c": 0.2}, metric="mean_dcg@10")
+    assert conclusion(first, second).endswith(
+        " On mean_dcg@10, a ranks first by AOA (p = 0.40 against c in the log)."
+    )
+
+
 def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
     first = decide(AB, AB, "design", significant=("ab",))
     close = decide(AB, AB, "design", metric="mean_dcg@10")
-    assert conclusion(first, close).endswith(" On mean_dcg@10, a leads, but not significantly.")
+    assert conclusion(first, close).endswith(
+        " On mean_dcg@10, a ranks first, but not significantly (p = 0.40 against b)."
+    )
     assert conclusion(close, first).endswith(
         " On recall@10, a is significantly better than every other recommender."
     )
@@ -199,15 +270,17 @@ def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
     unguaranteed = decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")
     winner = decide(AB, AB, "design", significant=("ab",))
     assert conclusion(unguaranteed, winner).startswith("a is significantly better than b")
-    assert conclusion(unguaranteed).startswith("No clear winner. In the log, a leads")
+    assert conclusion(unguaranteed).startswith("No clear winner. In the log, a ranks first")
 
 
 def test_every_p_value_of_aoa_is_in_a_sentence_on_the_log():
     verdicts = [decide(AB), decide(AB, BA, gamma=0.0), decide(AB, AB, gamma=0.0, significant=("ab",))]
-    for verdict in verdicts:
-        for sentence in conclusion(verdict).split(". "):
+    others = [replace(decide(BA, AB, gamma=0.0), metric="mean_dcg@10"), decide(BA, metric="mean_dcg@10")]
+    pairs = [[verdict] for verdict in verdicts] + [[verdicts[0], other] for other in others]
+    for pair in pairs:
+        for sentence in conclusion(*pair).split(". "):
             if "AOA" in sentence and "p " in sentence:
-                assert sentence.startswith("In the log, ")
+                assert "in the log" in sentence.lower()
 
 
 @pytest.mark.parametrize(
@@ -223,21 +296,27 @@ ITEM_KNN_FIRST = {"item-kNN": 0.3, "MultiVAE": 0.2}
 MULTIVAE_FIRST = {"item-kNN": 0.2, "MultiVAE": 0.3}
 
 
+def count_printed_lines(*verdicts: Verdict) -> int:
+    text = write_verdict(verdicts)
+    lines = []
+    for remark in (text.conclusion, text.assumption, text.next_step):
+        lines += textwrap.wrap(remark, PRINTED_WIDTH, break_on_hyphens=False)
+    return len(lines)
+
+
 @pytest.mark.parametrize("weighted", [ITEM_KNN_FIRST, MULTIVAE_FIRST])
 @pytest.mark.parametrize("second_metric", [ITEM_KNN_FIRST, MULTIVAE_FIRST])
-def test_a_verdict_on_two_metrics_fits_in_four_printed_lines(weighted, second_metric):
+def test_a_verdict_on_two_metrics_fits_in_seven_printed_lines(weighted, second_metric):
     gamma_range = GammaRange("item-kNN", -1.0, -0.29, -1.0, 3.0, "", "MultiVAE")
     headline = replace(decide(ITEM_KNN_FIRST, weighted, gamma=0.0), gamma_range=gamma_range)
     second = decide(second_metric, second_metric, gamma=0.0, metric="mean_dcg@10")
-    text = write_verdict([headline, second])
-    lines = []
-    for remark in (text.conclusion, text.assumption, text.next_step):
-        lines += textwrap.wrap(remark, PRINTED_WIDTH)
-    assert len(lines) <= 4
+    assert count_printed_lines(headline, second) <= 7
+    agreeing = replace(headline, metric="mean_dcg@10")
+    assert count_printed_lines(headline, agreeing) <= 6
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_long_names_are_shortened_in_a_verdict_that_would_take_more_than_four_lines():
+def test_long_names_are_shortened_in_a_verdict_that_would_take_more_than_six_lines():
     world = World(n_users=400, n_items=100, mean_relevant=15, rng=0)
     split = world.split(rng=1)
     names = [
@@ -257,7 +336,7 @@ def test_long_names_are_shortened_in_a_verdict_that_would_take_more_than_four_li
     )
     blocks = text.split("\n\n")
     assert blocks[1].startswith("Verdict")
-    assert blocks[1].count("\n") == 3
+    assert blocks[1].count("\n") == 6
     short_names = [line.split()[0] for line in blocks[2].splitlines()[1:3]]
     assert all("…" in name and name in blocks[1] for name in short_names)
     assert all(name in blocks[2] for name in names)  # the legend has the full names

@@ -71,10 +71,13 @@ def test_the_verdict_is_below_the_first_line(name):
 
 @pytest.mark.parametrize("name", EVALUATIONS)
 def test_no_sentence_mentions_a_correction_that_was_not_requested(name):
-    """The next step may name the command that corrects, where random exposure was given."""
-    text = printed(name).replace(
-        "`ipseval correct` compares the recommenders on the random exposure itself.", ""
-    )
+    """The next step may name the command that corrects, and the assumption the probability of observation."""
+    text = " ".join(printed(name).split())
+    for allowed in (
+        "`ipseval correct` compares the recommenders on the random exposure itself.",
+        "is observed with probability ∝",
+    ):
+        text = text.replace(allowed, "")
     assert not re.search(r"correct|posterior|probability|regret|simulat", text, re.IGNORECASE)
 
 

@@ -134,7 +134,7 @@ def test_axes_of_an_error_are_the_directions_in_which_the_parameters_vary():
         error = FitError.from_influence(
             scale * np.array([[1.0], [-2.0], [0.0]]) @ direction, lambda user, item: np.eye(2)
         )
-        assert repr(error) == "FitError(of a fit to 2 users, 1 axes)"
+        assert repr(error) == "FitError(of a fit to 2 users, 1 axis)"
         change = error.change(np.zeros(2, int), np.zeros(2, int))
         assert error.users @ change.T == pytest.approx(scale * np.array([[3, 4], [-6, -8], [0, 0]]))
     assert FitError.from_influence(np.zeros((3, 2)), lambda user, item: np.eye(2)).users.shape == (3, 0)

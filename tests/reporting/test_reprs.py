@@ -35,7 +35,7 @@ CASES = {
         lambda: ipseval.KnownPropensity(
             pair=pd.DataFrame({"user": [0], "item": [0], "propensity": [0.5]}), is_probability=False
         ),
-        "KnownPropensity(1 pairs, relative)",
+        "KnownPropensity(1 pair, relative)",
     ),
     "scores of a model": (
         lambda: ModelScores("implicit.als", factors=(np.ones((5, 2)), np.ones((1500, 2)), None)),

@@ -159,6 +159,25 @@ def test_default_propensities_are_a_grid_and_all_that_the_study_can_fit(study):
     assert {"gamma calibrated", "gamma from lists"} < set(rules)
 
 
+def test_default_propensities_give_no_warning_about_themselves():
+    """The probabilities of this log differ, and its counts are small: both were warned of."""
+    study = World(n_users=300, n_items=60, mean_relevant=12, rng=0).study(rng=2)
+    rules = default_propensities(study)
+    chosen = ("gamma calibrated", "gamma calibrated, held-out", "published", "direct", "piecewise")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = validate(
+            {"popularity": baselines.popularity, "EASE": baselines.ease},
+            study,
+            propensities={name: rules[name] for name in chosen},
+            metrics=["atop"],
+            n_resamples=2,
+            rng=0,
+        )
+    assert result.notes == ()
+    assert np.array_equal(rules["published"].item, study.propensity.item)
+
+
 def test_each_model_is_trained_once_per_split_and_ranks_each_user_once(study):
     trained, asked = [], []
 

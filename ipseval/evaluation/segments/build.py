@@ -214,7 +214,11 @@ def _assess_reliability(
         n_effective = float(effective[:, group].min())
         group_flags: list[Note] = []
         if 0 < n_effective < MIN_RELIABLE_USERS:
-            group_flags.append(Note.of("few_effective_users", n=n_effective, limit=MIN_RELIABLE_USERS))
+            # The note names the limit that decides: below the smaller one, the value is suppressed.
+            limit = MIN_RELIABLE_USERS
+            if n_effective < MIN_VISIBLE_USERS:
+                limit = MIN_VISIBLE_USERS
+            group_flags.append(Note.of("few_effective_users", n=n_effective, limit=limit))
         weight_sums = None if weights is None else weights[group]
         if weight_sums:
             group_flags += find_weight_flags(weight_sums, int(n_positives[group]))

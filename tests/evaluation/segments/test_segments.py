@@ -313,7 +313,7 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     gaps = segments.gaps().set_index(["group", "reference"]).sort_index()
     columns = ["difference", "std_error", "ci_low", "p_value"]
     assert lead[columns].isna().all(axis=1).to_dict() == {"few": True, "many": False, "some": False}
-    assert lead["note"]["few"] == "suppressed: 4 effective users, fewer than 30"
+    assert lead["note"]["few"] == "suppressed: 4 effective users, fewer than 5"
     is_hidden = gaps[columns].isna().all(axis=1)
     assert (is_hidden == [("few" in pair) for pair in gaps.index]).all()
     assert set(gaps["note"][("many", "some")]) == {"20 effective users, fewer than 30"}
@@ -359,7 +359,8 @@ def test_a_group_is_flagged_below_30_effective_users_and_suppressed_below_5_or_w
         return tuple(join_notes(*group) for group in flags), np.flatnonzero(is_hidden[0]).tolist()
 
     flags, is_hidden = trust("warn")
-    few = [f"{n} effective users, fewer than 30" for n in ("1", "4.5", "5", "29.5")]
+    few = [f"{n} effective users, fewer than 5" for n in ("1", "4.5")]
+    few += [f"{n} effective users, fewer than 30" for n in ("5", "29.5")]
     assert flags[:6] == ("", *few, "")
     assert "1.1 beyond the range of recall@5, 0 to 1" in flags[6]
     assert is_hidden == [1, 2, 6]

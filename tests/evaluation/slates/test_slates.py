@@ -92,7 +92,7 @@ def test_queries_of_one_user_are_added_up_before_the_error_is_computed():
     assert estimate.value == pytest.approx(7 / 12, abs=1e-15)
     assert estimate.standard_error == pytest.approx(1 / 18, abs=1e-15)
     assert evaluation.per_user("m", "rr", "aoa").to_dict() == {"ann": 0.625, "ben": 0.5}
-    assert "3 queries of 2 users, 4 held-out interactions" in str(evaluation)
+    assert "3 queries of 2 users, 3 items, 4 held-out interactions" in str(evaluation)
     reference_evaluation = evaluate_slates(
         {"m": SHOWN.drop(columns="user")}, metrics=["rr"], estimators=["aoa"]
     )
