@@ -148,7 +148,7 @@ def _write_ranking_in_log(verdict: Verdict) -> list[str]:
     if verdict.has_rival:
         sentences.append(_write_first_by_weights(verdict, with_significance=with_significance))
     if has_insignificant_pair:
-        sentences.append("Neither difference is significant.")
+        sentences.append("Neither is significant.")
     return sentences
 
 
@@ -204,7 +204,10 @@ def _describe_successor(gamma_range: GammaRange) -> str:
 
 
 def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str:
-    """Return the sentence on the recommender that ranks first by the weighted estimates."""
+    """Return the sentence on the recommender that ranks first by the weighted estimates.
+
+    The rival is named unless the sentence on AOA compares the same two recommenders.
+    """
     if _is_unreliable(verdict):
         estimator = _name_estimator(verdict, verdict.weighted, "unreliable")
         return f"By {estimator}, {verdict.highest_by_weights} ranks first."
@@ -212,12 +215,13 @@ def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str
     sentence = f"By {_name_estimator(verdict, verdict.weighted)}, {ranking.highest} ranks first"
     if not ranking.closest_rival:
         return f"{sentence}."
+    test = format_p_value(ranking.closest_p_value)
+    first = verdict.primary_ranking
+    if {ranking.highest, ranking.closest_rival} != {first.highest, first.closest_rival}:
+        test += f" against {ranking.closest_rival}"
     if with_significance and ranking.closest_p_value >= LEVEL:
-        return (
-            f"{sentence}, but the difference from {ranking.closest_rival} is not significant "
-            f"({format_p_value(ranking.closest_p_value)})."
-        )
-    return f"{sentence} ({_describe_test(ranking)})."
+        sentence += ", but not significantly"
+    return f"{sentence} ({test})."
 
 
 def _describe_test(ranking: ModelRanking, *, with_significance: bool = False) -> str:
@@ -366,23 +370,25 @@ def _write_assumption(verdict: Verdict) -> str:
         if verdict.weighted == SNIPS_GLOBAL:
             condition += " and users were exposed equally"
         return f"{display_name(verdict.weighted)} is consistent if {condition}."
+    assumptions = _list_assumptions(verdict)
     sentences = []
-    if verdict.unweighted:
+    if verdict.unweighted and assumptions:
+        sentences.append(f"{display_name(verdict.unweighted)}: uniform exposure.")
+    elif verdict.unweighted:
         sentences.append(f"{display_name(verdict.unweighted)} is unbiased only if exposure was uniform.")
     if verdict.weighted:
-        sentences += _write_assumption_of_weights(verdict)
+        sentences += _write_assumption_of_weights(verdict, assumptions)
     elif verdict.gamma_range is not None:
-        sentences.append(f"γ means that {_describe_power_law()}.")
+        sentences.append("γ: propensities ∝ popularity^((γ+1)/2).")
     return " ".join(sentences)
 
 
-def _write_assumption_of_weights(verdict: Verdict) -> list[str]:
+def _write_assumption_of_weights(verdict: Verdict, assumptions: Sequence[str]) -> list[str]:
     """Return the sentences on the assumptions and the guarantee of the weighted estimator."""
     weighted = display_name(verdict.weighted)
     sentences = []
-    assumptions = _list_assumptions(verdict)
     if assumptions:
-        sentences.append(f"{weighted} assumes {_join_phrases(assumptions)}.")
+        sentences.append(f"{weighted}: {', and '.join(assumptions)}.")
     if not verdict.has_guarantee:
         sentences.append(f"{weighted} has no guarantee for {verdict.metric}.")
     elif not verdict.is_consistent:
@@ -392,26 +398,27 @@ def _write_assumption_of_weights(verdict: Verdict) -> list[str]:
 
 def _list_assumptions(verdict: Verdict) -> list[str]:
     """Return the assumptions of the weighted estimator on users, and on propensities that are not measured."""
-    assumptions = []
+    assumptions: list[str] = []
     support = verdict.support
-    if support is not None and support.basis == "assumed" and support.gamma is None:
-        assumptions.append("that the propensities are the true ones")
+    if not verdict.weighted:
+        return assumptions
     if verdict.weighted == SNIPS_GLOBAL:
-        assumptions.append("that users are equally exposed")
+        assumptions.append("equally exposed users")
+    if support is not None and support.basis == "assumed" and support.gamma is None:
+        assumptions.append("the true propensities")
     if support is not None and support.gamma is not None:
-        assumptions.append(f"that {_describe_power_law(support.gamma)}")
+        assumptions.append(_describe_power_law(support.gamma))
     return assumptions
 
 
-def _describe_power_law(gamma: float | None = None) -> str:
-    """Return the meaning of γ as a clause, with the exponent of a value of γ."""
-    text = "an item with n training interactions is observed with probability ∝ n^((γ+1)/2)"
-    if gamma is None:
-        return text
+def _describe_power_law(gamma: float) -> str:
+    """Return the propensities that a value of γ states, with popularity the number of training interactions."""
     exponent = (gamma + 1) / 2
+    if exponent == 0:
+        return f"equal propensities (γ = {format_number(gamma)})"
     if exponent == 1:
-        return f"{text} = n"
-    return f"{text} = n^{format_number(exponent)}"
+        return f"propensities ∝ popularity (γ = {format_number(gamma)})"
+    return f"propensities ∝ popularity^{format_number(exponent)} (γ = {format_number(gamma)})"
 
 
 def _write_next_step(verdict: Verdict) -> str:

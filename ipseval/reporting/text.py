@@ -16,7 +16,7 @@ WIDTH = 110
 LONGEST_NAME = 28
 GAP = "  "  # between two columns
 REMARK_NAME_WIDTH = 12
-MOST_LEADING_LINES = 6  # of the verdict with its assumption and next step; beyond, long names are shortened
+MOST_LEADING_LINES = 5  # of the verdict with its assumption and next step; beyond, long names are shortened
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 # "p = 0.012" and "γ ≤ 1.5" have to stay on one line.
 SYMBOL_AND_SIGN = re.compile(r"\b([pγ]) ([<=≤]) ")
