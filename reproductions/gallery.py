@@ -81,9 +81,6 @@ def _evaluated(split: ipseval.Split) -> ipseval.Evaluation:
 
 def gallery(evaluation: ipseval.Evaluation) -> None:
     """Write the pictures and the page that shows them."""
-    import matplotlib as mpl
-
-    mpl.rcParams["svg.hashsalt"] = "ipseval"  # the same bytes each time
     folder = DOCS / "images" / "gallery"
     folder.mkdir(parents=True, exist_ok=True)
     parts = [OPENING]
@@ -97,13 +94,16 @@ def gallery(evaluation: ipseval.Evaluation) -> None:
 
 def main() -> None:
     """Run the command line."""
+    import matplotlib as mpl
+
+    mpl.rcParams["svg.hashsalt"] = "ipseval"  # the same bytes each time
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--impressions", type=Path)
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # what they say stands in the pages
+    warnings.simplefilter("ignore")  # the pages contain the warnings
     reports = DOCS / "reports"
     first = movielens(options.data)
     first.to_html(reports / "movielens.html", title="Five baselines on MovieLens 100K")
