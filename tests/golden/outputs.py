@@ -18,6 +18,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import ipseval
+from tests.pages import without_pictures
 
 mpl.use("Agg")
 NUMBER = r"−?[\d,]+(?:\.\d+)?"
@@ -296,10 +297,12 @@ def from_plot(axes: Any) -> ReadTable:
 def write_outputs(evaluation: ipseval.Evaluation) -> dict[str, Any]:
     """Return every output of an evaluation as it is written; pictures and LaTeX by estimand."""
     labels_of = group_labels(evaluation)
+    with without_pictures():
+        page = evaluation.to_html()
     return {
         "text": repr(evaluation),
         "markdown": evaluation.to_markdown(),
-        "html": evaluation.to_html(),
+        "html": page,
         "csv": evaluation.to_csv(),
         "json": evaluation.to_json(),
         "latex": [(evaluation.to_latex(columns=labels), len(labels)) for labels in labels_of.values()],
