@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
@@ -294,6 +295,12 @@ def from_plot(axes: Any) -> ReadTable:
     return table
 
 
+@cache
+def write_json(evaluation: ipseval.Evaluation) -> str:
+    """Return the JSON of an evaluation, written once for all tests."""
+    return evaluation.to_json()
+
+
 def write_outputs(evaluation: ipseval.Evaluation) -> dict[str, Any]:
     """Return every output of an evaluation as it is written; pictures and LaTeX by estimand."""
     labels_of = group_labels(evaluation)
@@ -304,7 +311,7 @@ def write_outputs(evaluation: ipseval.Evaluation) -> dict[str, Any]:
         "markdown": evaluation.to_markdown(),
         "html": page,
         "csv": evaluation.to_csv(),
-        "json": evaluation.to_json(),
+        "json": write_json(evaluation),
         "latex": [(evaluation.to_latex(columns=labels), len(labels)) for labels in labels_of.values()],
         "latex side by side": [
             (evaluation.to_latex(columns=labels, layout="models x metrics"), len(labels))
