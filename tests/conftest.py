@@ -32,7 +32,7 @@ LAYERS = {
         *(
             f"tests/ranking/adapters/test_{name}.py"
             for name in (
-                *("cornac", "implicit", "lenskit", "lightfm", "recbole"),
+                *("cornac", "implicit", "inside_libraries", "lenskit", "lightfm", "recbole"),
                 *("rectools", "spark", "surprise", "torch"),
             )
         ),
