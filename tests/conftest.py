@@ -18,6 +18,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from tests.extras import MissingExtras
+from tests.pages import without_pictures
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,7 +33,7 @@ LAYERS = {
         *(
             f"tests/ranking/adapters/test_{name}.py"
             for name in (
-                *("cornac", "implicit", "lenskit", "lightfm", "recbole"),
+                *("cornac", "implicit", "inside_libraries", "lenskit", "lightfm", "recbole"),
                 *("rectools", "spark", "surprise", "torch"),
             )
         ),
@@ -121,6 +122,13 @@ def shared_data(name: str) -> Path:
 def shared_data_fixture():
     """Give tests the function `shared_data(name)`."""
     return shared_data
+
+
+@pytest.fixture
+def no_pictures() -> Iterator[None]:
+    """Write pages without pictures."""
+    with without_pictures():
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:

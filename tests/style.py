@@ -11,10 +11,11 @@ import ast
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 PREPOSITIONS = frozenset(
     "of by from beside behind with without over about among in on at to for after before along under above within "
@@ -104,17 +105,15 @@ class Measures:
         self.places: dict[str, Places] = defaultdict(Places)
         self.modules_by_function: dict[str, set[str]] = defaultdict(set)
 
-    def add(self, text: str, path: str) -> None:
-        """Count the places of a module."""
-        tree = ast.parse(text)
-        nodes = list(ast.walk(tree))
+    def add(self, text: str, path: str, tree: ast.Module) -> None:
+        """Count the places of a module, of which the text and the syntax tree are given."""
+        nodes = [node for node in ast.walk(tree) if isinstance(node, COUNTED)]
         self.n_lines += count_code_lines(text, nodes)
         for node in tree.body:
             if isinstance(node, Function):
                 self.modules_by_function[node.name].add(path)
         for node in nodes:
-            if isinstance(node, COUNTED):
-                self._add_node(node, f"{path}:{getattr(node, 'lineno', 1)}", path)
+            self._add_node(node, f"{path}:{getattr(node, 'lineno', 1)}", path)
 
     def _add_node(self, node: ast.AST, place: str, path: str) -> None:
         """Count one node of a syntax tree."""
@@ -186,11 +185,12 @@ def count_code_lines(text: str, nodes: Iterable[ast.AST]) -> int:
     return n_lines
 
 
-def measure(paths: Iterable[Path]) -> Measures:
-    """Return the measures of files."""
+def measure(paths: Iterable[Path], trees: Mapping[Path, ast.Module] = MappingProxyType({})) -> Measures:
+    """Return the measures of files, of which some may be parsed already."""
     measures = Measures()
     for path in paths:
-        measures.add(path.read_text(encoding="utf-8"), path.as_posix())
+        text = path.read_text(encoding="utf-8")
+        measures.add(text, path.as_posix(), trees.get(path) or ast.parse(text))
     return measures
 
 

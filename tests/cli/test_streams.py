@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -9,49 +10,71 @@ from pathlib import Path
 
 import pytest
 
+from ipseval.cli import main
+
 pytestmark = pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="there is no device that is always full"
 )
 
 LOG = "user,item\n" + "".join(f"{user},{(user + step) % 7}\n" for user in range(20) for step in range(4))
 COMMANDS = ("--help", "evaluate log.csv --model popularity --quiet", "doctor")
+LIST = "evaluate --list-metrics"
+FULL = "ipseval: error: standard output must be writable; No space left on device. Use --out FILE."
 
 
-def run(command: str, folder: Path, *, buffered: bool = True, **streams: object) -> tuple[int, str]:
-    (folder / "log.csv").write_text(LOG)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    if not buffered:
-        environment["PYTHONUNBUFFERED"] = "1"
-    call = [sys.executable, "-m", "ipseval", *command.split()]
-    options = {"stderr": subprocess.PIPE, **streams}
-    done = subprocess.run(call, cwd=folder, env=environment, text=True, timeout=120, check=False, **options)
+@pytest.fixture
+def full():
+    """A device without space; text that is still buffered at its end would raise an error."""
+    with open("/dev/full", "w") as stream:
+        yield stream
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a command in this process, with a standard output."""
+    (tmp_path / "log.csv").write_text(LOG)
+    monkeypatch.chdir(tmp_path)
+
+    def run_with(command: str, stdout: io.TextIOBase) -> int:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        try:
+            return main(command.split())
+        except SystemExit as end:
+            return end.code
+
+    return run_with
+
+
+def run_process(stdout: object, stderr: object) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "ipseval", *LIST.split()], stdout=stdout, stderr=stderr, text=True
+    )
     return done.returncode, done.stderr or ""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_full_device_is_one_line_and_exit_code_2(command, tmp_path):
-    with open("/dev/full", "w") as full:
-        code, errors = run(command, tmp_path, stdout=full)
-    assert code == 2
-    lines = [line for line in errors.splitlines() if "Warning" not in line]
-    assert lines == [
-        "ipseval: error: standard output must be writable; No space left on device. Use --out FILE."
-    ]
+def test_a_full_device_is_one_line_and_exit_code_2(command, run, full, capsys):
+    assert run(command, full) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "Warning" not in line]
+    assert lines == [FULL]
 
 
-def test_a_full_device_without_buffering_and_full_standard_error(tmp_path):
-    with open("/dev/full", "w") as full:
-        code, errors = run("evaluate --list-metrics", tmp_path, buffered=False, stdout=full)
-        assert (code, errors.count("\n")) == (2, 1)
-        assert run("evaluate --list-metrics", tmp_path, stdout=full, stderr=full) == (2, "")
-        assert run("evaluate missing.csv", tmp_path, stdout=subprocess.DEVNULL, stderr=full) == (2, "")
+def test_a_full_device_without_buffering_and_full_standard_error(run, full, capsys, monkeypatch):
+    with open("/dev/full", "wb", buffering=0) as device:
+        assert run(LIST, io.TextIOWrapper(device, write_through=True)) == 2
+    assert capsys.readouterr().err == f"{FULL}\n"
+    monkeypatch.setattr(sys, "stderr", full)
+    assert run("evaluate missing.csv", io.StringIO()) == 2
 
 
-def test_a_reader_that_stops_gets_exit_code_141_and_no_line(tmp_path):
+def test_a_process_ends_with_exit_code_2_where_both_streams_are_full(full):
+    assert run_process(full, full) == (2, "")
+
+
+def test_a_reader_that_stops_gets_exit_code_141_and_no_line(run, capsys):
     reading, writing = os.pipe()
     os.close(reading)
-    try:
-        assert run("evaluate --list-metrics", tmp_path, stdout=writing) == (141, "")
-        assert run("--help", tmp_path, stdout=writing) == (141, "")
-    finally:
-        os.close(writing)
+    with open(writing, "w") as pipe:
+        assert run_process(pipe, subprocess.PIPE) == (141, "")
+        assert run("--help", pipe) == 141
+    assert capsys.readouterr().err == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.sources import PACKAGE, modules
+from tests.sources import PACKAGE, modules, nodes
 
 # Names of variables and attributes that hold text for readers.
 TEXTS = re.compile(
@@ -36,7 +36,7 @@ def name_of(node: ast.AST) -> str:
 def find_readers(tree: ast.Module) -> list[str]:
     """Return the methods and operators by which a module reads texts for readers."""
     readers = []
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             is_whitespace = node.func.attr == "split" and not node.args
             if node.func.attr in METHODS and not is_whitespace and TEXTS.search(name_of(node.func.value)):

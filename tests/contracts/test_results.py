@@ -152,6 +152,7 @@ def test_every_result_has_the_same_verbs(name, monkeypatch):
     assert all(getattr(result, verb)() for verb in ("__repr__", "to_markdown", "to_latex"))
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("verb", WRITERS)
 def test_a_text_is_written_where_a_path_says(verb, tmp_path):
     path = tmp_path / f"file.{verb[3:]}"

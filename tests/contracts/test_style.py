@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import PACKAGE, modules
+from tests.sources import PACKAGE, modules, nodes
 from tests.style import Measures, is_unclear, measure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ NESTING = (ast.For, ast.While, ast.If, ast.With, ast.Try)
 @pytest.mark.parametrize("folder", LIMITS)
 def test_the_code_is_within_the_limits_of_style(folder):
     """`style.toml` lists the goal of each measure, and a higher limit where the goal is not reached yet."""
-    measures = measure(sorted((ROOT / folder).rglob("*.py")))
+    measures = measure(sorted((ROOT / folder).rglob("*.py")), modules())
     values = measures.summarise()
     for name, limits in LIMITS[folder].items():
         limit = limits.get("limit", limits["goal"])
@@ -71,7 +71,7 @@ class Box:
     kept: int
 '''
     measures = Measures()
-    measures.add(source, "ipseval/box.py")
+    measures.add(source, "ipseval/box.py", ast.parse(source))
     hits = {name: len(places.hits) for name, places in measures.places.items()}
     assert hits == {
         "docstring summaries": 1,
@@ -93,6 +93,8 @@ def depth_of(node: ast.AST) -> int:
     """Return how deeply statements are nested below a node; `elif` does not nest."""
     deepest = 0
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # none holds a statement
+            continue
         below = depth_of(child)
         is_elif = isinstance(node, ast.If) and isinstance(child, ast.If) and child in node.orelse
         if isinstance(child, NESTING) and not is_elif:
@@ -104,7 +106,7 @@ def depth_of(node: ast.AST) -> int:
 def test_no_function_nests_statements_deeply():
     deep = []
     for path, tree in modules().items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and depth_of(node) > MOST_NESTED:
                 deep.append(f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}")
     assert not deep
@@ -117,7 +119,7 @@ def test_only_public_functions_have_many_parameters():
         public.update(name.rpartition(".")[2] for name in (names[0], *names[2:3]) if name)
     long = []
     for path, tree in modules().items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name in public:
                 continue
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]

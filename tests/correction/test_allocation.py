@@ -80,7 +80,7 @@ def test_a_seed_gives_the_same_allocation_and_shown_items_have_the_planned_frequ
     first = plan(split, models, n_users=120)
     pd.testing.assert_frame_equal(first, plan(split, models, n_users=120))
     assert not first.equals(plan(split, models, n_users=120, rng=1))
-    n_draws = 60
+    n_draws = 24
     shown = np.zeros((120, 40))
     for seed in range(n_draws):
         allocation = plan(split, models, n_users=120, rng=seed)
@@ -92,7 +92,7 @@ def test_a_seed_gives_the_same_allocation_and_shown_items_have_the_planned_frequ
     z = (shown[is_known] - expected) / np.sqrt(expected * (1 - probability[is_known]))
     # Pairs of the last draw are known; without their own draw each count is binomial.
     z -= (1 - probability[is_known]) / np.sqrt(expected * (1 - probability[is_known]))
-    assert abs(z.mean()) < 0.1
+    assert abs(z.mean()) < 0.06  # a probability that is wrong by 3%
     assert z.std() == pytest.approx(1, abs=0.1)
 
 

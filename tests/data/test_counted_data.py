@@ -93,6 +93,7 @@ def test_an_evaluation_counts_missing_users_short_lists_and_positives_without_pr
     assert not (data["subject"] == "v2").any()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_file_json_and_the_page_contain_the_counts(evaluation, tmp_path):
     evaluation.save(tmp_path / "evaluation.npz")
     assert ipseval.Evaluation.load(tmp_path / "evaluation.npz").data.equals(evaluation.data)

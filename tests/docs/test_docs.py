@@ -23,6 +23,7 @@ from ipseval.cli import main
 from reproductions import correction_summary
 from tests.contracts.api import public_modules
 from tests.docs import outputs
+from tests.testing.pytest_runs import run_pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE = set(
@@ -295,28 +296,22 @@ def test_the_gate_in_three_lines_of_github_is_a_step_that_stops(gated):
     assert main(shlex.split(steps[2])[1:]) == 1
 
 
-def run_pytest(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest on the test file in the working folder, as a user would."""
-    plugins = ["-p", "no:cacheprovider"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, "test_recommender.py"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
-def test_the_test_file_of_the_page_on_gates_passes_and_fails(gated):
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore:Module already imported so cannot:pytest.PytestAssertRewriteWarning")
+def test_the_test_file_of_the_page_on_gates_passes_and_fails(gated, capfd):
     first, *_ = page_on_gates("python")
     Path("test_recommender.py").write_text(first, encoding="utf-8")
-    updated = run_pytest("--ipseval-update")
+    # In a process of its own, where pytest finds the plugin by itself.
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--ipseval-update"]
+    updated = subprocess.run([*command, "test_recommender.py"], capture_output=True, text=True, check=False)
     assert updated.returncode == 0, updated.stdout
     assert Path("baselines/test_als.npz").exists()
-    repeated = run_pytest()
-    assert repeated.returncode == 0, repeated.stdout
+    assert run_pytest("test_recommender.py") == 0
 
     np.save("scores.npy", -gated["model"])
-    worse = run_pytest()
-    assert worse.returncode == 1
-    assert "WORSE by recall@10 (aoa)" in worse.stdout
+    capfd.readouterr()
+    assert run_pytest("test_recommender.py") == 1
+    assert "WORSE by recall@10 (aoa)" in capfd.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -7,12 +7,12 @@ import io
 import json
 import re
 import warnings
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.golden.json_keys import collect_keys
+from tests.golden.outputs import write_json
 from tests.golden.situations import SITUATIONS
 from tests.golden.test_outputs_agree import ASSUMPTIONS
 
@@ -21,9 +21,8 @@ ROW = re.compile(r"^\| `([^`]+)` \| (\w+) \| (.+) \| (.+) \|$", re.MULTILINE)
 NUMBERS = {"number": {"number", "integer"}}
 
 
-@cache
 def document(situation: str) -> str:
-    return SITUATIONS[situation]().to_json()
+    return write_json(SITUATIONS[situation]())
 
 
 def documented() -> dict[str, tuple[str, str]]:

@@ -19,6 +19,7 @@ import ipseval
 from ipseval.cli import main
 from ipseval.ranking import baselines
 from tests.inside.cli import COMMANDS, run_demo
+from tests.pages import without_pictures
 from tests.worlds import STUDY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +71,8 @@ def folder(tmp_path, monkeypatch):
 def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monkeypatch):
     small = run_demo(n_users=60, n_items=80)
     monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
-    run_here(DOCS / "tutorial.md")
+    with without_pictures():
+        run_here(DOCS / "tutorial.md")
     assert "<title>Evaluation of recommenders" in (folder / "mine.html").read_text()
     assert (folder / "page.html").exists()
     assert "Verdict" in capsys.readouterr().out
@@ -88,8 +90,9 @@ def test_the_three_commands_of_the_first_page_lead_from_a_file_to_a_report(folde
     )[0]
     lines = commands(block)
     assert len(lines) == 3
-    for line in lines:
-        assert main(shlex.split(line, comments=True)[1:]) == 0, line
+    with without_pictures():
+        for line in lines:
+            assert main(shlex.split(line, comments=True)[1:]) == 0, line
     assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert "Verdict" in capsys.readouterr().out
 

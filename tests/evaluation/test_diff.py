@@ -232,6 +232,7 @@ class Recorder:
         self.given[name] = text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_tracker_is_given_metrics_table_page_and_hash(new):
     tracker = Recorder()
     new.log(tracker)
@@ -267,6 +268,7 @@ def test_custom_labels_are_matched_ignoring_case():
     ) == ("One", "Mine@3")
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_an_unknown_tracker_is_an_error(new):
     with pytest.raises(InputError, match=r"log takes mlflow, wandb, .*got dict"):
         new.log({})

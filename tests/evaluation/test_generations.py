@@ -202,8 +202,10 @@ def test_the_parts_are_unbiased_for_a_beta_binomial_model():
     assert abs(np.mean(within) - 0.20) < 4 * np.std(within) / 20
 
 
-@pytest.mark.parametrize("n_users", [50, 400])
-@pytest.mark.parametrize("n_runs", [2, 10])
+@pytest.mark.parametrize(
+    ("n_users", "n_runs"),
+    [(50, 2), (400, 10), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((50, 10), (400, 2)))],
+)
 def test_intervals_cover_the_mean_over_users_and_generations(n_users, n_runs):
     coverage = simulate(
         0.3, 1.0, n_users, n_runs, n_repeats=1500, rng=np.random.default_rng(n_users + n_runs)

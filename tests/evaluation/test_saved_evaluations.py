@@ -19,6 +19,7 @@ from ipseval.errors import InputError
 from ipseval.estimators import Snips
 from ipseval.evaluation.slates import evaluate_slates
 from tests.evaluation.slates.worlds import random_slates
+from tests.pages import without_pictures
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -107,7 +108,9 @@ CASES: dict[str, Callable[[], Evaluation]] = {
 
 def outputs(evaluation: Evaluation) -> dict[str, str]:
     # All other writers write the tables that HTML is written of, and so does the text: tests/golden.
-    texts = {"html": evaluation.to_html(), "json": evaluation.to_json()}
+    # Pictures are drawn of the frames; those of loaded results are tested in tests/contracts/test_results.py.
+    with without_pictures():
+        texts = {"html": evaluation.to_html(), "json": evaluation.to_json()}
     frames = {
         "frame": evaluation.frame,
         "compare": evaluation.compare(),

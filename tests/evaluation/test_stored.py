@@ -97,6 +97,7 @@ def test_a_field_that_a_class_does_not_have_is_an_error(evaluation, tmp_path):
         Evaluation.load(path)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_file_without_ranks_is_smaller_prints_the_same_and_names_missing_data(evaluation, tmp_path):
     evaluation.save(tmp_path / "whole.npz")
     evaluation.save(tmp_path / "small.npz", ranks=False)

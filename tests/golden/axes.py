@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +112,7 @@ DRAWN_SAMPLES = rows().assign(n_sampled=[100, 10] * 3, exact=0.25)
 AXES: dict[str, Callable[[], Axes]] = {
     "estimates": lambda: plots.plot_estimates(rows()),
     "result": lambda: report.plot_result(DIFFERENCES, estimator="aoa"),
-    "sensitivity": lambda: plots.plot_sensitivity(
-        SWEPT,
-        tipping=pd.DataFrame({"metric": "recall@10", "estimator": "snips", "tipping_points": [(0.7, 0.2)]}),
-    ),
+    "sensitivity": lambda: plots.plot_sensitivity(SWEPT, tipping=TIPPING),
     "weights": lambda: plots.plot_weights(WEIGHTS),
     "differences": lambda: report.plot_differences(DIFFERENCES.assign(reference="ease")),
     "weight shares": lambda: report.plot_weight_shares(SHARES),
@@ -132,9 +131,7 @@ AXES: dict[str, Callable[[], Axes]] = {
     "frequency": lambda: plots.plot_frequency(pd.DataFrame(COUNTS)),
     "frequency with its fit": lambda: plots.plot_frequency(pd.DataFrame(COUNTS).assign(fitted=[1, 7, 4, 2])),
     "exposure curve": lambda: report.plot_exposure_curve(ERRORS),
-    "plan": lambda: plots.plot_plan(
-        sizes(n_items=[5, 5, 50, 50], half_width=[0.1, 0.2, 0.05, 0.1]), bound=0.02
-    ),
+    "plan": lambda: plots.plot_plan(PLAN, bound=0.02),
     "bias": lambda: plots.plot_bias(rows(), estimators=["snips-global", "aoa"]),
     "validation": lambda: plots.plot_validation(REDUCTIONS),
     "online": lambda: report.plot_online(EXPERIMENTS, line=(0.5, 0.1), label="aoa"),
@@ -170,19 +167,19 @@ def describe_axes(ax: Axes) -> str:
         if isinstance(axis.get_major_locator(), FixedLocator):
             words = [text.get_text() for text in axis.get_ticklabels()]
             lines.append(f"ticks {words} at {numbers(axis.get_ticklocs())}")
+    shapes = []
     for line in ax.lines:
         sizes = numbers((line.get_linewidth(), line.get_markersize(), line.get_zorder()))
-        data = numbers(line.get_data())
-        lines.append(f"line {line.get_linestyle()} {line.get_marker()}: {data} ({colour(line)}, {sizes})")
-    lines += [
-        f"field: {numbers(path.vertices)} ({colour(artist)}, {numbers(artist.get_linewidth())})"
-        for artist in ax.collections
-        for path in artist.get_paths()
-    ]
-    lines += [
-        f"bar: {numbers([artist.get_xy(), (artist.get_width(), artist.get_height())])} ({colour(artist)})"
-        for artist in ax.patches
-    ]
+        style = f"line {line.get_linestyle()} {line.get_marker()} ({colour(line)}, {sizes})"
+        shapes.append((style, numbers(line.get_data())))
+    for artist in ax.collections:
+        style = f"field ({colour(artist)}, {numbers(artist.get_linewidth())})"
+        shapes += [(style, numbers(path.vertices)) for path in artist.get_paths()]
+    for artist in ax.patches:
+        place = numbers([artist.get_xy(), (artist.get_width(), artist.get_height())])
+        shapes.append((f"bar ({colour(artist)})", place))
+    for style, alike in groupby(shapes, key=itemgetter(0)):
+        lines.append(f"{style}: {'; '.join(place for _, place in alike)}")
     lines += [
         f"text {artist.get_text()!r} {artist.get_color()}: {numbers(artist.get_position())} "
         f"({numbers(getattr(artist, 'xy', ()))}; {describe_position(artist)}, {numbers(artist.get_size())})"

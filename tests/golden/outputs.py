@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
@@ -18,6 +19,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 import ipseval
+from tests.pages import without_pictures
 
 mpl.use("Agg")
 NUMBER = r"−?[\d,]+(?:\.\d+)?"
@@ -293,15 +295,23 @@ def from_plot(axes: Any) -> ReadTable:
     return table
 
 
+@cache
+def write_json(evaluation: ipseval.Evaluation) -> str:
+    """Return the JSON of an evaluation, written once for all tests."""
+    return evaluation.to_json()
+
+
 def write_outputs(evaluation: ipseval.Evaluation) -> dict[str, Any]:
     """Return every output of an evaluation as it is written; pictures and LaTeX by estimand."""
     labels_of = group_labels(evaluation)
+    with without_pictures():
+        page = evaluation.to_html()
     return {
         "text": repr(evaluation),
         "markdown": evaluation.to_markdown(),
-        "html": evaluation.to_html(),
+        "html": page,
         "csv": evaluation.to_csv(),
-        "json": evaluation.to_json(),
+        "json": write_json(evaluation),
         "latex": [(evaluation.to_latex(columns=labels), len(labels)) for labels in labels_of.values()],
         "latex side by side": [
             (evaluation.to_latex(columns=labels, layout="models x metrics"), len(labels))

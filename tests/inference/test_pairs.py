@@ -46,6 +46,7 @@ def test_the_tests_of_all_pairs_equal_compare(n_models, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.usefixtures("no_pictures")
 def test_evaluations_of_many_recommenders_are_printed_saved_and_exported(tmp_path, monkeypatch):
     monkeypatch.setattr("ipseval.inference.comparisons.FEW", 10)
     result = evaluate_many(

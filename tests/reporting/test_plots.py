@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 
 import matplotlib as mpl
 import numpy as np
@@ -275,25 +273,3 @@ def test_a_picture_holds_one_estimand_and_names_it():
     ax = plots.plot_estimates(mixed, estimand="mean over interactions")
     assert ax.get_xlabel() == "recall@5, mean over interactions, with confidence interval"
     assert len(ax.containers) == 1
-
-
-def test_without_matplotlib_a_plot_says_what_to_install():
-    """A process of its own, because matplotlib is loaded in this one."""
-    program = """
-import sys
-sys.modules["matplotlib"] = None
-import numpy as np
-import ipseval
-world = ipseval.simulation.World(n_users=60, n_items=40, mean_relevant=8, rng=0)
-split = world.split(rng=1)
-scores = np.random.default_rng(2).random((60, 40))
-evaluation = ipseval.evaluate({"noise": scores}, split, propensity="power-law:gamma=0")
-for plot in (evaluation.plot, evaluation.sensitivity(gamma=(0.0, 0.5)).plot):
-    try:
-        plot()
-    except ipseval.InputError as error:
-        print(error)
-"""
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    error = "plots need matplotlib, which is not installed. Install it by pip install matplotlib."
-    assert finished.stdout.splitlines() == [error, error]

@@ -22,6 +22,7 @@ from ipseval.ranking import RankedPositives
 from ipseval.ranking.baselines import popularity
 from ipseval.testing import assert_metric, assert_not_worse, gate, preflight
 from tests.inside.testing import _shuffle_ranks, _truncate_ranks, find_comparable_estimators
+from tests.testing.pytest_runs import run_pytest
 
 N_USERS, N_ITEMS = 100, 40
 RECALL = {"metric": "recall@5", "estimator": "aoa"}
@@ -375,20 +376,10 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, 
     test.write_text(PLUGIN_TEST)
     monkeypatch.setenv("SCORE_OF_POSITIVES", "1")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # it may name options of plugins
 
     def run(*options: str) -> tuple[int, str]:
-        code = pytest.main(
-            [
-                *("-q", "--tb=line", "--import-mode=importlib"),
-                *("-p", "no:unraisableexception"),  # it collects garbage five times, all that of this process
-                *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
-                *(*options, str(test)),
-            ],
-            plugins=[pytest_plugin],
-        )
-        return int(code), capfd.readouterr().out
+        code = run_pytest(test, "--tb=line", *options)
+        return code, capfd.readouterr().out
 
     code, output = run()
     command = "Write it: pytest --ipseval-update test_model.py::test_als[als]"

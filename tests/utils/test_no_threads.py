@@ -47,15 +47,22 @@ evaluation.compare()
 ipseval.beyond_accuracy(models, split)
 assert len(STARTED) == 1, STARTED  # the attempt
 print(evaluation)
+for plot in (evaluation.plot, evaluation.sensitivity([0.0, 0.5]).plot):
+    try:
+        plot()
+    except ipseval.InputError as error:
+        print(error)
 """
 
 
-def test_evaluation_runs_where_no_thread_can_be_started_and_optional_packages_are_absent():
+def test_where_no_thread_can_be_started_and_optional_packages_are_absent_all_but_plots_runs():
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Verdict") == 2
+    no_plot = "plots need matplotlib, which is not installed. Install it by pip install matplotlib."
+    assert done.stdout.splitlines()[-2:] == [no_plot, no_plot]
 
 
 def test_tasks_run_in_the_calling_thread_and_keep_their_exceptions():

@@ -213,11 +213,7 @@ def write_sessions(table: Table) -> str:
 def write_matrix(table: Table) -> str:
     """Return a line per user with the rating of each item, or 0."""
     ratings = dict(
-        zip(
-            zip(table.cells("user"), table.cells("item"), strict=True),
-            table.cells("value"),
-            strict=True,
-        )
+        zip(zip(table.cells("user"), table.cells("item"), strict=True), table.cells("value"), strict=True)
     )
     users = sorted(set(table.cells("user")))
     items = sorted(set(table.cells("item")))
@@ -313,87 +309,35 @@ GAMES = {"user": "username", "item": "product_id"}
 SONGS = {"user": "a", "item": "c", "timestamp": "b"}
 # Name -> a table in this layout; those of REFUSED cannot be read without being told more.
 LAYOUTS = {
-    "MovieLens 100K": build("a b c d", TAB, PLACES, makers=(*FOUR_PLACES,), header=False, options=FOUR),
-    "MovieLens 1M": build(
-        "a b c d", delimit("::"), PLACES, makers=(*FOUR_PLACES,), header=False, options=FOUR
-    ),
+    "MovieLens 100K": build("a b c d", TAB, PLACES, makers=FOUR_PLACES, header=False, options=FOUR),
+    "MovieLens 1M": build("a b c d", delimit("::"), PLACES, makers=FOUR_PLACES, header=False, options=FOUR),
     "MovieLens 10M": build(
-        "a b c d",
-        delimit("::"),
-        PLACES,
-        makers=(
-            USER,
-            ITEM,
-            HALF_STARS,
-            TIME,
-        ),
-        header=False,
-        options=FOUR,
+        "a b c d", delimit("::"), PLACES, makers=(USER, ITEM, HALF_STARS, TIME), header=False, options=FOUR
     ),
-    "MovieLens latest": build(" ".join(MOVIES.values()), COMMA, MOVIES, makers=(*FOUR_PLACES,), options=FOUR),
+    "MovieLens latest": build(" ".join(MOVIES.values()), COMMA, MOVIES, makers=FOUR_PLACES, options=FOUR),
     "MovieLens 20M": build(
-        " ".join(MOVIES.values()),
-        delimit(",", '"'),
-        MOVIES,
-        makers=(
-            USER,
-            ITEM,
-            STARS,
-            CLOCK,
-        ),
-        options=FOUR,
+        " ".join(MOVIES.values()), delimit(",", '"'), MOVIES, makers=(USER, ITEM, STARS, CLOCK), options=FOUR
     ),
     "HetRec": build(
         "userID artistID weight",
         TAB,
         {"user": "userID", "item": "artistID", "value": "weight"},
-        makers=(
-            USER,
-            ITEM,
-            number(11, 97, "stars"),
-        ),
+        makers=(USER, ITEM, number(11, 97, "stars")),
     ),
     "Netflix rows": build(
-        "a b c d",
-        COMMA,
-        PLACES,
-        makers=(
-            USER,
-            ITEM,
-            STARS,
-            DAY,
-        ),
-        header=False,
-        options=FOUR,
+        "a b c d", COMMA, PLACES, makers=(USER, ITEM, STARS, DAY), header=False, options=FOUR
     ),
     "Amazon reviews": build(
-        REVIEW_COLUMNS, write_json_lines, AMAZON, makers=(*REVIEW,), options=FOUR, titles="summary"
+        REVIEW_COLUMNS, write_json_lines, AMAZON, makers=REVIEW, options=FOUR, titles="summary"
     ),
     "Amazon ratings": build(
-        "a b c d",
-        COMMA,
-        PLACES,
-        makers=(
-            REVIEWER,
-            PRODUCT,
-            STARS,
-            TIME,
-        ),
-        header=False,
-        options=FOUR,
+        "a b c d", COMMA, PLACES, makers=(REVIEWER, PRODUCT, STARS, TIME), header=False, options=FOUR
     ),
     "Yelp": build(
         "review_id user_id business_id stars text date",
         write_json_lines,
         {"user": "user_id", "item": "business_id", "value": "stars", "timestamp": "date"},
-        makers=(
-            HASH,
-            REVIEWER,
-            PRODUCT,
-            STARS,
-            TITLE,
-            CLOCK,
-        ),
+        makers=(HASH, REVIEWER, PRODUCT, STARS, TITLE, CLOCK),
         named="item",
         options=FOUR,
         titles="text",
@@ -402,37 +346,21 @@ LAYOUTS = {
         "user_id book_id is_read rating is_reviewed",
         COMMA,
         {"user": "user_id", "item": "book_id", "value": "rating"},
-        makers=(
-            USER,
-            ITEM,
-            constant(1),
-            STARS,
-            constant(0),
-        ),
+        makers=(USER, ITEM, constant(1), STARS, constant(0)),
         options=FOUR,
     ),
     "Book-Crossing": build(
         " ".join(BOOKS.values()),
         delimit(";", '"'),
         BOOKS,
-        makers=(
-            USER,
-            code("0{:08d}X", "item"),
-            STARS,
-        ),
+        makers=(USER, code("0{:08d}X", "item"), STARS),
         options=FOUR,
     ),
     "Gowalla": build(
         "a b c d e",
         TAB,
         {"user": "a", "item": "e", "timestamp": "b"},
-        makers=(
-            USER,
-            ZULU,
-            constant(30.2),
-            constant(-97.7),
-            ITEM,
-        ),
+        makers=(USER, ZULU, constant(30.2), constant(-97.7), ITEM),
         header=False,
         named="user item timestamp",
     ),
@@ -456,12 +384,7 @@ LAYOUTS = {
         "a b c d",
         TAB,
         {"user": "a", "item": "b", "value": "d"},
-        makers=(
-            REVIEWER,
-            code("artist-{}", "item"),
-            TITLE,
-            number(11, 97, "stars"),
-        ),
+        makers=(REVIEWER, code("artist-{}", "item"), TITLE, number(11, 97, "stars")),
         header=False,
         named="user item value",
         titles="c",
@@ -471,12 +394,7 @@ LAYOUTS = {
         "a b c d",
         COMMA,
         SONGS,
-        makers=(
-            USER,
-            ZULU,
-            ITEM,
-            constant(0),
-        ),
+        makers=(USER, ZULU, ITEM, constant(0)),
         header=False,
         named="user item timestamp",
         options={"ignore": "column 4"},
@@ -485,70 +403,39 @@ LAYOUTS = {
         "sessionId;userId;itemId;timeframe;eventdate".replace(";", " "),
         delimit(";"),
         {"user": "sessionId", "item": "itemId"},
-        makers=(
-            USER,
-            constant("NA"),
-            ITEM,
-            number(5, 3, "time"),
-            DAY,
-        ),
+        makers=(USER, constant("NA"), ITEM, number(5, 3, "time"), DAY),
         named="user",
     ),
     "Retailrocket": build(
         "timestamp visitorid event itemid transactionid",
         COMMA,
         {"user": "visitorid", "item": "itemid", "timestamp": "timestamp"},
-        makers=(
-            MILLISECONDS,
-            USER,
-            constant("view"),
-            ITEM,
-            constant(""),
-        ),
+        makers=(MILLISECONDS, USER, constant("view"), ITEM, constant("")),
     ),
     "Dressipi": build(
         "session_id item_id date",
         COMMA,
         {"user": "session_id", "item": "item_id", "timestamp": "date"},
-        makers=(
-            USER,
-            ITEM,
-            CLOCK,
-        ),
+        makers=(USER, ITEM, CLOCK),
         named="user",
     ),
     "Ta-Feng": build(
         "TRANSACTION_DT CUSTOMER_ID PRODUCT_ID AMOUNT",
         COMMA,
         {"user": "CUSTOMER_ID", "item": "PRODUCT_ID"},
-        makers=(
-            DAY,
-            code("{:08d}", "user"),
-            ITEM,
-            STARS,
-        ),
+        makers=(DAY, code("{:08d}", "user"), ITEM, STARS),
     ),
     "H&M": build(
         "t_dat customer_id article_id price",
         COMMA,
         {"user": "customer_id", "item": "article_id"},
-        makers=(
-            DAY,
-            HASH,
-            code("0{:09d}", "item"),
-            constant(0.05),
-        ),
+        makers=(DAY, HASH, code("0{:09d}", "item"), constant(0.05)),
     ),
     "Steam": build(
         "username hours product_id text",
         write_unicode_dicts,
         GAMES,
-        makers=(
-            REVIEWER,
-            STARS,
-            ITEM,
-            TITLE,
-        ),
+        makers=(REVIEWER, STARS, ITEM, TITLE),
         named="user",
         titles="text",
     ),
@@ -556,12 +443,7 @@ LAYOUTS = {
         "username hours product_id text",
         write_dicts,
         GAMES,
-        makers=(
-            REVIEWER,
-            STARS,
-            ITEM,
-            TITLE,
-        ),
+        makers=(REVIEWER, STARS, ITEM, TITLE),
         named="user",
         titles="text",
     ),
@@ -569,13 +451,7 @@ LAYOUTS = {
         "a b c d e",
         COMMA,
         {"user": "a", "item": "b", "timestamp": "e"},
-        makers=(
-            USER,
-            ITEM,
-            number(7, 3, "item"),
-            constant("pv"),
-            TIME,
-        ),
+        makers=(USER, ITEM, number(7, 3, "item"), constant("pv"), TIME),
         header=False,
         named="user item timestamp",
     ),
@@ -583,22 +459,13 @@ LAYOUTS = {
         "user_id video_id play_duration timestamp",
         COMMA,
         {"user": "user_id", "item": "video_id", "timestamp": "timestamp", "value": "play_duration"},
-        makers=(
-            USER,
-            ITEM,
-            number(1011, 97, "stars"),
-            TIME,
-        ),
+        makers=(USER, ITEM, number(1011, 97, "stars"), TIME),
     ),
     "Yahoo! R3": build(
         "a b c",
         TAB,
         {"user": "a", "item": "b", "value": "c"},
-        makers=(
-            USER,
-            ITEM,
-            STARS,
-        ),
+        makers=(USER, ITEM, STARS),
         header=False,
         options=FOUR,
     ),
@@ -611,70 +478,44 @@ LAYOUTS = {
             "value": "rating:float",
             "timestamp": "timestamp:float",
         },
-        makers=(*FOUR_PLACES,),
+        makers=FOUR_PLACES,
         options=FOUR,
     ),
     "LightGCN": build(
         "user item",
         write_adjacency,
         PAIR,
-        makers=(
-            USER,
-            ITEM,
-        ),
+        makers=(USER, ITEM),
         sort=True,
         header=False,
         options={"layout": "adjacency"},
     ),
-    "NCF": build("a b c d", TAB, PLACES, makers=(*FOUR_PLACES,), header=False, options={"threshold": "all"}),
+    "NCF": build("a b c d", TAB, PLACES, makers=FOUR_PLACES, header=False, options={"threshold": "all"}),
     "TREC qrels": build(
         "a q b c",
         delimit(" "),
         {"user": "a", "item": "b", "value": "c"},
-        makers=(
-            USER,
-            constant(0),
-            ITEM,
-            STARS,
-        ),
+        makers=(USER, constant(0), ITEM, STARS),
         header=False,
         options={"threshold": 1},
     ),
     "pairs": build(
-        "user item",
-        delimit(" "),
-        PAIR,
-        makers=(
-            USER,
-            ITEM,
-        ),
-        header=False,
-        options={"header": False},
+        "user item", delimit(" "), PAIR, makers=(USER, ITEM), header=False, options={"header": False}
     ),
     "bars": build(
-        "user item time",
-        delimit("|"),
-        {**PAIR, "timestamp": "time"},
-        makers=(
-            REVIEWER,
-            PRODUCT,
-            TIME,
-        ),
+        "user item time", delimit("|"), {**PAIR, "timestamp": "time"}, makers=(REVIEWER, PRODUCT, TIME)
     ),
     "list of records": build(
-        "user item rating time", write_json_list, RATED, makers=(*FOUR_PLACES,), options=FOUR
+        "user item rating time", write_json_list, RATED, makers=FOUR_PLACES, options=FOUR
     ),
     "columns of JSON": build(
-        "user item rating time", write_json_columns, RATED, makers=(*FOUR_PLACES,), options=FOUR
+        "user item rating time", write_json_columns, RATED, makers=FOUR_PLACES, options=FOUR
     ),
     "titles first": build(
         "title user item rating time",
         COMMA,
         RATED,
-        makers=(
-            TITLE,
-            *FOUR_PLACES,
-        ),
+        makers=(TITLE, *FOUR_PLACES),
         options=FOUR,
         titles="title",
     ),
@@ -700,127 +541,59 @@ IMPRESSIONS = {
         "user_id video_id time is_click",
         TAB,
         {"user": "user_id", "item": "video_id", "timestamp": "time", "clicked": "is_click"},
-        makers=(
-            USER,
-            ITEM,
-            CLOCK,
-            CLICK,
-        ),
+        makers=(USER, ITEM, CLOCK, CLICK),
     ),
 }
 REFUSED = {
-    "Netflix blocks": build(
-        "a b c d",
-        write_blocks,
-        PLACES,
-        makers=(
-            USER,
-            ITEM,
-            STARS,
-            DAY,
-        ),
-        header=False,
-    ),
+    "Netflix blocks": build("a b c d", write_blocks, PLACES, makers=(USER, ITEM, STARS, DAY), header=False),
     "Coat": build(
         "a b c",
         write_matrix,
         {"user": "a", "item": "b", "value": "c"},
-        makers=(
-            USER,
-            ITEM,
-            STARS,
-        ),
+        makers=(USER, ITEM, STARS),
         header=False,
     ),
     "OTTO": build(
         "session aid ts type",
         write_sessions,
         {"user": "session", "item": "aid", "timestamp": "ts"},
-        makers=(
-            USER,
-            ITEM,
-            MILLISECONDS,
-            constant("clicks"),
-        ),
+        makers=(USER, ITEM, MILLISECONDS, constant("clicks")),
         header=False,
     ),
     "MIND": build(
         "a b c d e",
         TAB,
         {"user": "b", "item": "e", "timestamp": "c"},
-        makers=(
-            number(1, 1, "time"),
-            code("U{}", "user"),
-            CLOCK,
-            HISTORY,
-            SHOWN,
-        ),
+        makers=(number(1, 1, "time"), code("U{}", "user"), CLOCK, HISTORY, SHOWN),
         header=False,
     ),
     "Open Bandit": build(
         "row timestamp item_id position click propensity_score user_feature_0",
         COMMA,
         {"user": "user_feature_0", "item": "item_id", "timestamp": "timestamp"},
-        makers=(
-            number(0, 1, "time"),
-            FRACTION,
-            ITEM,
-            STARS,
-            CLICK,
-            constant(0.0294),
-            HASH,
-        ),
+        makers=(number(0, 1, "time"), FRACTION, ITEM, STARS, CLICK, constant(0.0294), HASH),
     ),
     "TREC run": build(
         "a q b r s tag",
         delimit(" "),
         {"user": "a", "item": "b"},
-        makers=(
-            USER,
-            constant("Q0"),
-            ITEM,
-            number(1, 1, "item"),
-            number(99, -1, "item"),
-            constant("bm25"),
-        ),
+        makers=(USER, constant("Q0"), ITEM, number(1, 1, "item"), number(99, -1, "item"), constant("bm25")),
         header=False,
     ),
-    "Yoochoose unnamed": build(
-        "a b c d",
-        COMMA,
-        SONGS,
-        makers=(
-            USER,
-            ZULU,
-            ITEM,
-            constant(0),
-        ),
-        header=False,
-    ),
+    "Yoochoose unnamed": build("a b c d", COMMA, SONGS, makers=(USER, ZULU, ITEM, constant(0)), header=False),
     "LastFM 360K unnamed": build(
         "a b c d",
         TAB,
         {"user": "a", "item": "b"},
-        makers=(
-            REVIEWER,
-            PRODUCT,
-            TITLE,
-            number(11, 97, "stars"),
-        ),
+        makers=(REVIEWER, PRODUCT, TITLE, number(11, 97, "stars")),
         header=False,
     ),
     "Gowalla unnamed": build(
         "a b c d e",
         TAB,
         {"user": "a", "item": "e"},
-        makers=(
-            USER,
-            ZULU,
-            constant(30.2),
-            constant(-97.7),
-            ITEM,
-        ),
+        makers=(USER, ZULU, constant(30.2), constant(-97.7), ITEM),
         header=False,
     ),
-    "ratings without a threshold": build("user item rating time", COMMA, RATED, makers=(*FOUR_PLACES,)),
+    "ratings without a threshold": build("user item rating time", COMMA, RATED, makers=FOUR_PLACES),
 }

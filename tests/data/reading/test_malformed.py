@@ -385,9 +385,14 @@ LISTS: list[tuple[Any, ...]] = [
 ]
 
 
-def check(call: Callable[[Path], object], messages: list[str], folder: Path) -> None:
+CASES = [*TABLES, *VALUES, *IMPRESSIONS, *FILES, *OTHERS, *LISTS]
+
+
+@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in CASES])
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of damaged files
+def test_one_error_names_all_problems(call, messages, tmp_path):
     with pytest.raises(ipseval.InputError) as caught:
-        call(folder)
+        call(tmp_path)
     message = str(caught.value)
     assert re.search(".*".join(messages), message, flags=re.DOTALL), message
     if isinstance(caught.value, ProblemsError):
@@ -395,35 +400,3 @@ def check(call: Callable[[Path], object], messages: list[str], folder: Path) -> 
         assert "{" not in message
     for sentence in re.split(r"[.;:\n] ?", re.sub(r"\(.*?\)|'[^']*'", "", message)):
         assert len(sentence.split()) <= 30, sentence
-
-
-@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in TABLES], ids=str)
-def test_one_error_names_all_problems_of_columns_rows_and_ids(call, messages, tmp_path):
-    check(call, messages, tmp_path)
-
-
-@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in VALUES], ids=str)
-def test_one_error_names_all_problems_of_values_times_and_universes(call, messages, tmp_path):
-    check(call, messages, tmp_path)
-
-
-@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in IMPRESSIONS], ids=str)
-def test_one_error_names_all_problems_of_impressions(call, messages, tmp_path):
-    check(call, messages, tmp_path)
-
-
-@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in FILES], ids=str)
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_one_error_names_all_problems_of_files(call, messages, tmp_path):
-    check(call, messages, tmp_path)
-
-
-@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in OTHERS], ids=str)
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_one_error_names_all_problems_of_json_mappings_and_queries(call, messages, tmp_path):
-    check(call, messages, tmp_path)
-
-
-@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in LISTS], ids=str)
-def test_one_error_names_all_problems_of_lists(call, messages, tmp_path):
-    check(call, messages, tmp_path)

@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data.reading import Lists
 from ipseval.evaluation import evaluate
 from ipseval.ranking.adapters import adapt
 from tests.inside.ranking import ADAPTERS
-from tests.worlds import top_ten
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "adapters.md").read_text(encoding="utf-8")
 NAMES = {"scikit-surprise": "surprise", "lightfm-next": "lightfm", "spark": "pyspark"}
@@ -93,38 +91,3 @@ def test_the_example_of_a_library_runs_and_evaluates_its_model_as_dense_scores(h
     assert len(frame) == 4  # two metrics by two estimators
     expected = evaluate({name: dense}, split, **arguments["options"]).frame
     pd.testing.assert_frame_equal(frame, expected, check_exact=True)
-
-
-INSIDE = PAGE[PAGE.index("## Metrics inside") : PAGE.index("## Ids")]
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("heading", ["LensKit", "RecTools", "RecBole", "MLflow"])
-def test_the_example_inside_a_library_gives_the_same_value_as_evaluate(heading, folder, monkeypatch):
-    library = pytest.importorskip(module_name(heading), reason=f"{heading} is not installed")
-    if heading == "LensKit" and not library.__version__.startswith("2025."):
-        pytest.skip("from 2026 on LensKit does not show metrics whose a list is")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", (folder / "store").as_uri())
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    first, *examples = blocks(INSIDE)
-    (block,) = [code for code in examples if code.startswith(f"# {heading}\n")]
-    names = {}
-    with patch.dict(np.__dict__):
-        for code in [*blocks(SETUP), *blocks(SECTIONS.get(heading, "")), first]:
-            exec(code, names)
-        names["lists"] = top_ten(names["split"])
-        exec(block, names)
-    result = names["result"]
-    lists = names["lists"]
-    if heading == "RecBole":  # it drew a part of its own, which tests/evaluation/test_integrations.py follows
-        assert 0 < result["snips-global-recall@10"] < 1
-        return
-    if heading == "LensKit":
-        lists = names["run"].to_df()
-        result = {"snips": result.global_metrics()["recall@10 snips-global"]}
-    (value,) = result.values() if heading != "MLflow" else [result.metrics["recall_at_10/snips-global/als"]]
-    options = {"propensity": names["propensity"], "metrics": ["recall@10"]}
-    evaluation = evaluate({"one": Lists(lists)}, names["split"], **options)
-    assert evaluation.estimate("one", "recall@10", "snips-global").value == pytest.approx(
-        value, rel=0, abs=1e-12
-    )
