@@ -242,6 +242,87 @@ def test_with_much_random_exposure_the_posterior_is_the_random_sample():
     )
 
 
+def path_of_a_recommender() -> CorrectionPath:
+    """Return the tiny path of its first recommender."""
+    path = tiny_path()
+    return replace(
+        path,
+        models=("a",),
+        value=path.value[:, :1],
+        covariance=path.covariance[:, :1, :1],
+        spread=path.spread[:, :1, :1],
+        within=np.zeros(1),
+        similarity=np.eye(1),
+        hit=np.ones(1),
+    )
+
+
+@pytest.mark.parametrize("sample_value", [0.05, 0.3, 0.62])
+def test_the_posterior_of_a_single_value_is_a_sum_over_strengths_and_scales(sample_value):
+    path = path_of_a_recommender()
+    sample = RandomSample(np.array([sample_value]), np.array([[1.5e-3]]), 40, 40, 1.0)
+    noise = sample.covariance(path, PRIOR.mass)[0, 0]
+    error = 6e-4  # of the path
+    height = 0.6
+    correction = 0.6 * (1 - np.exp(-0.45))
+    size = PRIOR.deviation * height * (height / 2 / correction) ** PRIOR.flatness  # of a scale of 1
+    log_weight = np.empty((25, 5))
+    mean = np.empty((25, 5))
+    variance = np.empty((25, 5))
+    for position, alpha in enumerate(ALPHAS):
+        theta = 0.6 * np.exp(-alpha)
+        for number, scale in enumerate(SCALES):
+            prior_variance = error + (scale * size) ** 2
+            gain = prior_variance / (prior_variance + noise)
+            mean[position, number] = theta + gain * (sample_value - theta)
+            variance[position, number] = prior_variance * (1 - gain)
+            log_weight[position, number] = (
+                np.log(PRIOR.mass[position])
+                + np.log(PRIOR.scale_mass[number])
+                + norm.logpdf(sample_value, theta, np.sqrt(prior_variance + noise))
+            )
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    posterior = compute_posterior(path, PRIOR, sample)
+    np.testing.assert_allclose(posterior.grid_mass, weight.sum(axis=1), rtol=1e-6)
+    total_mean = (weight * mean).sum()
+    assert posterior.total_mean[0] == pytest.approx(total_mean, rel=1e-5)
+    total_variance = (weight * (variance + (mean - total_mean) ** 2)).sum()
+    assert posterior.total_covariance[0, 0] == pytest.approx(total_variance, rel=1e-4)
+    # A scale of 6.25 or 15.6, or a strength above 1, of which 1.05 is the first.
+    misfit = weight[14:].sum() + weight[:14, 3:].sum()
+    assert posterior.misfit_probability == pytest.approx(misfit, abs=2e-5)
+
+
+def test_quantiles_have_their_level_for_mixtures_of_all_shapes():
+    rng = np.random.default_rng(0)
+    for spread in (1e-6, 0.01, 1.0):
+        weight = rng.dirichlet(np.ones(4))
+        mean = rng.normal(0.3, 0.2, (4, 2))
+        sd = spread * rng.uniform(0.2, 2, 4)
+        posterior = Posterior(np.ones(4), weight, mean, np.eye(2) * (sd**2)[:, None, None])
+        contrast = np.array([[1.0, 0], [1, -1]])
+        for level in (1e-4, 0.025, 0.4, 0.5, 0.8, 0.999):
+            quantile = posterior.quantile(contrast, level)
+            for number, (row, factor) in enumerate(zip(contrast, (1, np.sqrt(2)), strict=True)):
+                z = (quantile[number] - mean @ row) / (factor * sd)
+                assert weight @ ndtr(z) == pytest.approx(level, abs=1e-7)
+
+
+def test_probabilities_of_pairs_are_those_of_their_differences():
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(3, 4, 4)) * 0.1
+    posterior = Posterior(
+        np.ones(3), np.array([0.2, 0.3, 0.5]), rng.normal(0.4, 0.1, (3, 4)), root @ root.swapaxes(1, 2)
+    )
+    better = posterior.probability_better(slice(1, 4))
+    for row in range(3):
+        for column in range(3):
+            contrast = np.eye(4)[row + 1] - np.eye(4)[column + 1]
+            expected = posterior.probability_positive(contrast[None])[0] if row != column else 0.5
+            assert better[row, column] == pytest.approx(expected, rel=1e-9)
+
+
 METRIC = np.array([0, 0, 0, 1])
 CUT = np.array([True, True, True, False])
 
