@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from ipseval import RandomExposure
+from ipseval import InputError, RandomExposure
 from ipseval.correction import Correction, CorrectionPath, CorrectionPrior, correct_path
 from tests.correction.test_posterior import tiny_path, tiny_path_of_two, tiny_sample
 from tests.correction.test_random_sample import make_sample, path_of_two_metrics
@@ -233,3 +233,87 @@ def test_the_density_of_the_strength_has_prior_and_posterior_masses():
     assert correction.alpha.low == ALPHAS[(below < 0.25).sum()]
     assert correction.alpha.high == ALPHAS[(below < 0.75).sum()]
     assert correction.alpha.low < correction.alpha.high
+
+
+def find_remark(correction: Correction, name: str) -> str:
+    """Return the text of a paragraph below the report; "" without it."""
+    return " ".join(
+        line for remark in correction.tables().remarks if remark.name == name for line in remark.lines
+    )
+
+
+def test_excluded_data_are_counted_in_sentences():
+    exposure = RandomExposure(np.array([0]), np.array([0]), np.array([True]), 10, 3)
+    correction = correct_path(tiny_path(), random_exposure=exposure)
+    assert find_remark(correction, "Excluded") == ""
+    counted = replace(exposure, n_dropped=1200, n_uncovered=1, n_unanswered=3)
+    correction = correct_path(tiny_path(), random_exposure=counted)
+    assert find_remark(correction, "Excluded") == (
+        "1,200 pairs of the training log, from the random exposure. 1 user without a row in the log, from the "
+        "random sample. 3 users without some answer, from the random exposure."
+    )
+
+
+def test_the_slope_of_randomised_slots_and_reference_values_are_data():
+    exposure = RandomExposure(np.array([0]), np.array([0]), np.array([True]), 10, 3, slope=(0.126, 0.034))
+    options = {"reference_values": {("a", "b"): {"recall@5": (1.2, 0.1)}}, "source": "ab-ratio"}
+    correction = correct_path(tiny_path(), random_exposure=exposure, **options)
+    text = find_remark(correction, "Data")
+    assert text.startswith(
+        "Items in randomised slots follow popularity with exponent 0.13; the exponent of random slots is 0 ± 0.03. "
+        "Reference value of recall@5 for a / b: 1.200 ± 0.100, which is consistent with the "
+    )
+    row = correction.reference_values.loc[0]
+    assert f"the {row['expected']:.3f} ± {row['expected_error']:.3f} predicted by all other data." in text
+    assert text.endswith(f"An error of {row['detectable_error']:.3f} would be detected with 80% power.")
+    assert find_remark(correct_path(tiny_path()), "Data") == ""
+
+
+def test_assumptions_name_the_sources_of_the_estimates():
+    log_text = find_remark(correct_path(tiny_path()), "Assumption")
+    assert "the log alone does not identify the level: the plausible range depends on the prior" in log_text
+    assert "random sample" not in log_text
+    interactions_text = find_remark(correct_path(tiny_path_of_two()), "Assumption")
+    assert interactions_text.endswith("so the level of the estimate depends on the prior.")
+    sample_text = find_remark(correct_sample(tiny_path(), tiny_sample()), "Assumption")
+    assert "The random sample is consistent if users and items were drawn uniformly" in sample_text
+    assert "No pairs were shown at random" not in sample_text
+    exposure = RandomExposure(np.array([0]), np.array([0]), np.array([True]), 10, 3, is_designed=True)
+    ppi = PpiEstimate(np.array([0.4, 0.5]), np.diag([1e-3, 2e-3]))
+    correction = correct_sample(tiny_path(), tiny_sample(), ppi=ppi, random_exposure=exposure)
+    assert "The random sample and PPI are consistent if users were drawn at random and all allocated" in (
+        find_remark(correction, "Assumption")
+    )
+
+
+def test_tables_have_a_title_on_a_page_and_the_requested_digits():
+    correction = correct_path(tiny_path())
+    assert correction.tables().title == ""
+    assert correction.tables(page=True).title == "Bias-corrected comparison of recommenders"
+    for digits in (2, 4):
+        row = correction.tables(digits=digits).parts[0].rows[0]
+        assert row[1].text == f"{0.6:.{digits + 1}f}"
+        low, high = correction.order[["ci_low", "ci_high"]].loc[0]
+        assert row[2].text == f"[{low:.{digits + 1}f}, {high:.{digits + 1}f}]"
+    with pytest.raises(InputError, match="digits"):
+        correction.tables(digits=0)
+
+
+@pytest.mark.parametrize(("n_models", "rest"), [(12, ""), (13, "and 1 more in .frame")])
+def test_a_table_has_twelve_recommenders_and_the_number_of_the_others(n_models, rest):
+    path = tiny_path()
+    value = np.linspace(0.6, 0.3, n_models) * np.exp(-ALPHAS)[:, None]
+    path = replace(
+        path,
+        models=tuple(f"m{number}" for number in range(n_models)),
+        value=value,
+        covariance=np.repeat(1e-4 * np.eye(n_models)[None], 25, axis=0),
+        spread=np.repeat(0.05 * np.eye(n_models)[None], 25, axis=0),
+        within=np.zeros(n_models),
+        similarity=np.eye(n_models),
+        hit=np.ones(n_models),
+    )
+    text = repr(correct_path(path))
+    assert "m11 " in text
+    assert "m12 " not in text
+    assert (rest in text) if rest else ("more in" not in text)

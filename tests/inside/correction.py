@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.correction import _correct, _odds, _plan, prediction_powered
+from ipseval.correction import _correct, _odds, _path, _plan, prediction_powered
 from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._correct import check_evaluated_pairs, rank_with_exposure
 from ipseval.correction._odds import _PairFeatures as PairFeatures
@@ -26,6 +26,8 @@ from ipseval.correction._reference_values import ReferenceValue, ReferenceValues
 from ipseval.correction._report import CorrectionReport, correction_tables, verdict_sentences
 from ipseval.correction.prediction_powered import (
     PpiEstimate,
+    TrainingOverlap,
+    compute_difference_totals,
     compute_ratio,
     compute_totals,
     list_pairs_to_predict,
