@@ -139,7 +139,7 @@ def test_uniform_slots_are_drawn_from_the_candidates_of_users_who_have_some(spli
     # User 0 has items 1 to 5, user 1 all but 3, and the remaining users all six.
     expected = allocation["user"].map({0: 4 / 5, 1: 4 / 5}).fillna(4 / 6)
     np.testing.assert_allclose(allocation["inclusion_probability"], expected, rtol=1e-12)
-    with pytest.raises(InputError, match="at most 6, .* got 7"):
+    with pytest.raises(InputError, match=r"at most 6, .* got 7"):
         plan_exposure(design="uniform", split=split, n_users=7, n_items=4)
 
 
@@ -181,7 +181,7 @@ def test_batches_of_one_seed_have_different_draws(split):
 def test_users_outside_the_split_and_lost_columns_are_refused(split):
     allocation = plan_exposure(design="uniform", split=split, n_users=3, n_items=2, rng=0)
     options = {"design": "uniform", "split": split, "n_items": 2, "n_users": 1}
-    with pytest.raises(InputError, match="users of the split; got .*99"):
+    with pytest.raises(InputError, match=r"users of the split; got .*99"):
         plan_exposure(previous=allocation.assign(user=99), **options)
     with pytest.raises(InputError, match="empty allocation"):
         plan_exposure(previous=allocation.iloc[:0], **options)
