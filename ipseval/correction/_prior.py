@@ -24,6 +24,9 @@ SPIKE_WIDTH = 0.03
 USUAL_CORRECTION = 0.5
 MAX_FLATNESS_RATIO = 5.0
 
+# Sums of correlations below this number, relative to the number of recommenders, are rounding.
+SMALLEST_CORRELATION = 1e-12
+
 # Position on the grid at which corrections are measured: α = 0.45.
 REFERENCE = 6
 
@@ -238,8 +241,11 @@ class CorrectionPrior:
             return covariance
         contrast = np.divide(1, sd, out=np.zeros_like(sd), where=varies)
         direction = (covariance @ contrast) * varies
-        # The variance is 0 where contributions cancel, such as for two opposite recommenders.
-        variance = max(float(contrast @ direction), float(np.finfo(np.float64).tiny))
+        # The sum of the correlations is 0, up to rounding, where contributions cancel, such as for two opposite
+        # recommenders: they share no shift.
+        variance = float(contrast @ direction)
+        if variance < SMALLEST_CORRELATION * varies.sum():
+            return covariance
         return covariance + (self.shared**2 - 1) * np.outer(direction, direction) / variance
 
 

@@ -259,30 +259,24 @@ def path_of_a_recommender() -> CorrectionPath:
 
 @pytest.mark.parametrize("sample_value", [0.05, 0.3, 0.62])
 def test_the_posterior_of_a_single_value_is_a_sum_over_strengths_and_scales(sample_value):
+    # The variance of the sample is that of the strengths which a first pass finds probable.
     path = path_of_a_recommender()
+    path = replace(path, spread=path.spread * (0.2 + path.alpha)[:, None, None])
     sample = RandomSample(np.array([sample_value]), np.array([[1.5e-3]]), 40, 40, 1.0)
-    noise = sample.covariance(path, PRIOR.mass)[0, 0]
     error = 6e-4  # of the path
-    height = 0.6
+    theta = 0.6 * np.exp(-ALPHAS)[:, None]
     correction = 0.6 * (1 - np.exp(-0.45))
-    size = PRIOR.deviation * height * (height / 2 / correction) ** PRIOR.flatness  # of a scale of 1
-    log_weight = np.empty((25, 5))
-    mean = np.empty((25, 5))
-    variance = np.empty((25, 5))
-    for position, alpha in enumerate(ALPHAS):
-        theta = 0.6 * np.exp(-alpha)
-        for number, scale in enumerate(SCALES):
-            prior_variance = error + (scale * size) ** 2
-            gain = prior_variance / (prior_variance + noise)
-            mean[position, number] = theta + gain * (sample_value - theta)
-            variance[position, number] = prior_variance * (1 - gain)
-            log_weight[position, number] = (
-                np.log(PRIOR.mass[position])
-                + np.log(PRIOR.scale_mass[number])
-                + norm.logpdf(sample_value, theta, np.sqrt(prior_variance + noise))
-            )
-    weight = np.exp(log_weight - log_weight.max())
-    weight /= weight.sum()
+    size = PRIOR.deviation * 0.6 * (0.6 / 2 / correction) ** PRIOR.flatness  # of a scale of 1
+    prior_variance = error + (SCALES * size) ** 2
+    weight = np.outer(PRIOR.mass, PRIOR.scale_mass)
+    for _ in range(2):
+        noise = sample.covariance(path, weight.sum(axis=1))[0, 0]
+        density = norm.pdf(sample_value, theta, np.sqrt(prior_variance + noise))
+        weight = np.outer(PRIOR.mass, PRIOR.scale_mass) * density
+        weight /= weight.sum()
+    gain = prior_variance / (prior_variance + noise)
+    mean = theta + gain * (sample_value - theta)
+    variance = prior_variance * (1 - gain)
     posterior = compute_posterior(path, PRIOR, sample)
     np.testing.assert_allclose(posterior.grid_mass, weight.sum(axis=1), rtol=1e-6)
     total_mean = (weight * mean).sum()
@@ -292,6 +286,42 @@ def test_the_posterior_of_a_single_value_is_a_sum_over_strengths_and_scales(samp
     # A scale of 6.25 or 15.6, or a strength above 1, of which 1.05 is the first.
     misfit = weight[14:].sum() + weight[:14, 3:].sum()
     assert posterior.misfit_probability == pytest.approx(misfit, abs=2e-5)
+
+
+@pytest.mark.parametrize("name", ["no_bias", "interactions_weight", "profiles_weight"])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_shares_of_the_prior_are_between_0_and_1(name, value):
+    with pytest.raises(InputError, match=f"{name} must be"):
+        CorrectionPrior(**{name: value})
+
+
+def test_means_of_the_prior_have_probability_on_the_grid():
+    for names in (("mean", "sd"), ("interactions_mean", "interactions_sd")):
+        with pytest.raises(InputError, match=r"mean 9 and sd 0\.01 leave no probability"):
+            CorrectionPrior(**dict(zip(names, (9.0, 0.01), strict=True)))
+        with pytest.raises(InputError, match=f"{names[0]} must be"):
+            CorrectionPrior(**{names[0]: float("nan")})
+
+
+def test_deviations_of_flat_paths_are_limited_and_opposite_recommenders_have_no_shift():
+    prior = CorrectionPrior(deviation=0.1, flatness=1.0)
+    no_correction = np.zeros(2)
+    metric = np.zeros(2, dtype=int)
+    is_whole = np.zeros(2, dtype=bool)
+    opposite = np.array([[0.25, -0.25], [-0.25, 0.25]])
+    deviations = prior.deviations(no_correction, opposite, np.array([0.3, 0.3]), metric, is_whole)
+    # Height 0.3, five times as large as for a usual correction, and a tenth of it; the mean spread is 0.25.
+    np.testing.assert_allclose(deviations, (0.1 * 0.3 * 5) ** 2 * opposite / 0.25, rtol=1e-9)
+    # With a correlation of −0.5 the shift has the direction (1, 1) and half of the variance of a recommender.
+    partly_opposite = np.array([[0.25, -0.125], [-0.125, 0.25]])
+    deviations = prior.deviations(no_correction, partly_opposite, np.array([0.3, 0.3]), metric, is_whole)
+    unit = (0.1 * 0.3 * 5) ** 2
+    np.testing.assert_allclose(
+        deviations, unit * (partly_opposite / 0.25 + (1.6**2 - 1) * 0.25 * np.ones((2, 2))), rtol=1e-9
+    )
+    constant = np.zeros((2, 2))
+    deviations = prior.deviations(no_correction, constant, np.array([0.3, 0.3]), metric, is_whole)
+    np.testing.assert_array_equal(deviations, constant)
 
 
 def test_quantiles_have_their_level_for_mixtures_of_all_shapes():

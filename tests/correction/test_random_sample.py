@@ -172,3 +172,22 @@ def test_the_sample_of_a_single_user_has_no_variance_of_its_own():
     np.testing.assert_allclose(sample.sample_covariance, 0, atol=1e-30)
     variance = np.diag(sample.covariance(tiny_path(), MASS))
     assert (variance > 0.03 / 2).all()  # half of the spread of a positive, as there are two
+
+
+def test_the_size_of_the_weights_does_not_matter():
+    ranks = rank_three_positives()
+    exposure = RandomExposure(
+        user=np.array([0, 0, 1]),
+        item=np.array([0, 5, 1]),
+        positive=np.ones(3, dtype=bool),
+        n_users=2,
+        n_items=9,
+        weight=np.array([4.0, 8.0, 2.0]),
+        is_designed=True,
+    )
+    expected = correct_path(tiny_path(), ranks, random_exposure=exposure).sample
+    for factor in (1e-200, 1e200):  # squares of these are beyond double precision
+        scaled = replace(exposure, weight=exposure.weight * factor)
+        sample = correct_path(tiny_path(), ranks, random_exposure=scaled).sample
+        for name in ("value", "sample_covariance", "ess", "user_size", "hit_weight", "miss_weight"):
+            np.testing.assert_allclose(getattr(sample, name), getattr(expected, name), rtol=1e-12)
