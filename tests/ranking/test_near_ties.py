@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
@@ -13,7 +14,7 @@ from ipseval import Split
 from ipseval.ranking.candidates import Batch
 from ipseval.ranking.kernels.blocks import Shape, Tile, UndecidedItems
 from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
-from tests.inside.ranking import Factors, HeldOutPositives, select_kernels
+from tests.inside.ranking import Factors, HeldOutPositives, TopKCollector, _factor_topk, select_kernels
 from tests.ranking.worlds import ENGINES
 
 WIDTH = 400
@@ -123,3 +124,21 @@ def test_every_tile_lists_its_items_of_infinite_bias(width):
 
     assert len(list(factors.count(RecordingWorker(), None, width, None))) == -(-n_items // width)
     assert bias_by_item == {i: bias[i] for i in range(n_items) if np.isinf(bias[i])}
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_best_items_are_found_though_products_are_as_far_off_as_the_bound_allows(kernels, monkeypatch, k):
+    n_items = 300
+    score = np.full(n_items, 0.5)
+    score[200 : 200 + k] = 1.0  # the best items, whose products are too small
+    score[10] = 0.99  # and another one, whose product is too large
+    error = np.full(n_items, 0.01)
+    error[200 : 200 + k] = -0.01
+    factors = Factors.from_arrays(np.ones((1, 1)), score[:, None], None, "m")
+    factors = replace(factors, fast_item=(score + error)[:, None].astype(np.float32))
+    monkeypatch.setattr(Factors, "error_bound", lambda self, users: np.full(users.size, 0.01))
+    found = []
+    top = TopKCollector(k, lambda user, item, n_above, n_tied: found.extend(item.tolist()), np.array([0]))
+    batch = Batch(*(np.array(values) for values in ([0], [0, 1], [0], [0, 0], NONE)), 0)
+    _factor_topk.collect_topk(factors, batch, kernels, top)
+    assert found == list(range(200, 200 + k))
