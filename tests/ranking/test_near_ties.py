@@ -131,7 +131,7 @@ def test_the_best_items_are_found_though_products_are_as_far_off_as_the_bound_al
     n_items = 300
     score = np.full(n_items, 0.5)
     score[200 : 200 + k] = 1.0  # the best items, whose products are too small
-    score[10] = 0.99  # and another one, whose product is too large
+    score[10 : 10 + k] = 0.999  # and others, whose products are too large
     error = np.full(n_items, 0.01)
     error[200 : 200 + k] = -0.01
     factors = Factors.from_arrays(np.ones((1, 1)), score[:, None], None, "m")
