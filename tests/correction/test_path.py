@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval import ImpressionLog, InputError, Interactions, RankedPositives, rank_positives
+from ipseval import ImpressionLog, InputError, Interactions, RandomExposure, RankedPositives, rank_positives
 from ipseval.correction import correct, correction_path
 from tests.correction.test_posterior import tiny_path
-from tests.inside.correction import _path, regress_on_aoa
+from tests.inside.correction import _path, rank_with_exposure, regress_on_aoa
 
 IDS = {"user_ids": np.arange(3), "item_ids": np.arange(8)}
 
@@ -106,3 +106,44 @@ def test_impressions_without_a_click_are_interactions_of_the_log():
     # A log of clicks alone has no further pairs.
     clicks = ipseval.split_random(log.select(clicked).positives, test_fraction=0.3, rng=1)
     assert "interactions" not in correct(models, clicks, **options).path.bases
+
+
+def test_ranks_with_exposure_hold_test_pairs_exposed_pairs_and_candidates():
+    split = make_split()
+    # User 0 is shown items 1, 7 (in training) and 0 (a test pair), user 2 items 3 and 5.
+    exposure = RandomExposure(
+        user=np.array([0, 0, 0, 2, 2]),
+        item=np.array([1, 7, 0, 3, 5]),
+        positive=np.array([True, True, False, False, True]),
+        n_users=3,
+        n_items=8,
+    )
+    scores = np.tile(-np.arange(8.0), (3, 1))
+    ranks = rank_with_exposure({"low": scores}, split, exposure)
+    assert ranks.test_keys.tolist() == [0, 6, 9, 21]
+    assert ranks.liked_keys.tolist() == [1, 21]
+    # Candidates of the exposed users 0 and 2 are all items outside training.
+    assert ranks.candidate_keys.tolist() == [*range(7), *range(16, 23)]
+    assert (ranks.overlap.n_removed, ranks.overlap.n_expected) == (1, (3 * 1 + 2 * 1) / 8)
+    assert ranks.exposure.n_dropped == 1
+    selected = ranks.select(ranks.liked_keys)["low"]
+    assert list(zip(selected.user.tolist(), selected.item.tolist(), strict=True)) == [(0, 1), (2, 5)]
+    assert selected.n_above.tolist() == [1, 5]
+    alone = rank_with_exposure({"low": scores}, split, None)
+    assert (alone.liked_keys.size, alone.candidate_keys.size, alone.exposure) == (0, 0, None)
+    assert alone.select(alone.test_keys)["low"] is alone.ranks["low"]
+
+
+def test_stored_ranks_without_the_exposed_pairs_are_refused():
+    split = make_split()
+    exposure = RandomExposure(np.array([0]), np.array([1]), np.array([True]), 3, 8)
+    with pytest.raises(InputError, match="models must not contain ranks that lack pairs of the random"):
+        correct(rank_by_code(split), split, random_exposure=exposure, metrics=["recall@1"])
+
+
+def test_an_evaluation_is_corrected_for_metrics_without_a_cutoff():
+    split = make_split()
+    models = {"low": np.tile(-np.arange(8.0), (3, 1)), "high": np.tile(np.arange(8.0), (3, 1))}
+    evaluation = ipseval.evaluate(models, split, metrics=["atop"])
+    corrections = [correct(source, split, metrics=["atop"], rng=0) for source in (evaluation, models)]
+    np.testing.assert_array_equal(corrections[0].path.value, corrections[1].path.value)
