@@ -150,6 +150,15 @@ def test_more_slots_than_candidates_show_every_candidate(split):
     assert allocation.groupby("user").size().tolist() == [5, 5, 6, 6, 6, 6]
 
 
+def test_a_hundred_users_are_exposed_by_default():
+    ids = {"user_ids": np.arange(101), "item_ids": np.arange(3)}
+    no_codes = np.zeros(0, dtype=int)
+    test = Interactions(np.array([0]), np.array([1]), **ids)
+    large_split = ipseval.Split(Interactions(no_codes, no_codes, **ids), test)
+    allocation = plan_exposure(design="uniform", split=large_split, n_items=1, rng=0)
+    assert allocation["user"].nunique() == len(allocation) == 100
+
+
 def test_a_number_may_be_given_as_a_sequence_of_one(split):
     options = {"design": "uniform", "split": split, "rng": 0}
     pd.testing.assert_frame_equal(
@@ -181,8 +190,8 @@ def test_batches_of_one_seed_have_different_draws(split):
 def test_users_outside_the_split_and_lost_columns_are_refused(split):
     allocation = plan_exposure(design="uniform", split=split, n_users=3, n_items=2, rng=0)
     options = {"design": "uniform", "split": split, "n_items": 2, "n_users": 1}
-    with pytest.raises(InputError, match=r"users of the split; got .*99"):
-        plan_exposure(previous=allocation.assign(user=99), **options)
+    with pytest.raises(InputError, match="users of the split; got 99, which it does not have"):
+        plan_exposure(previous=allocation.replace({"user": {allocation["user"].iloc[-1]: 99}}), **options)
     with pytest.raises(InputError, match="empty allocation"):
         plan_exposure(previous=allocation.iloc[:0], **options)
     with pytest.raises(InputError, match="'n_draws' is missing"):

@@ -16,7 +16,7 @@ from ipseval.ranking._factors import STEP_PART, Factors, common_step
 from ipseval.ranking._rank_counts import select_kernels, to_comparable
 from ipseval.ranking._sampled_candidates import Drawer, positions_to_items
 from ipseval.ranking._sampling import Sampling, count_ranked_above
-from ipseval.ranking._scorers import CallableScorer, DenseScorer, SparseScorer, as_scorer
+from ipseval.ranking._scorers import CallableScorer, DenseScorer, SparseScorer, as_scorer, is_score_array
 from ipseval.ranking.adapters._model_scores import align
 from ipseval.ranking.adapters.registry import ADAPTERS
 from ipseval.ranking.candidates import (
