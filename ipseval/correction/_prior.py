@@ -249,13 +249,18 @@ class CorrectionPrior:
         return covariance + (self.shared**2 - 1) * np.outer(direction, direction) / variance
 
 
+def _normal_density(mean: float, sd: float) -> FloatArray:
+    """Return the density of N(mean, sd²) on the grid, up to a constant."""
+    return np.asarray(np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2))
+
+
 def _normal(mean: float, sd: float) -> FloatArray:
     """Return the probabilities of the grid under N(mean, sd²)."""
-    mass = np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)
+    mass = _normal_density(mean, sd)
     return np.asarray(mass / mass.sum())
 
 
 def _check_mass(mean: float, sd: float) -> None:
     """Raise `InputError` for a normal distribution without probability on the grid."""
-    if not np.any(np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)):
+    if not _normal_density(mean, sd).any():
         raise InputError(f"mean {mean:g} and sd {sd:g} leave no probability on [0, 1.8].")

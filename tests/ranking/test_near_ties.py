@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import Split
+from ipseval import ComputeOptions, Split, rank_positives
 from ipseval.ranking.candidates import Batch
 from ipseval.ranking.kernels.blocks import Shape, Tile, UndecidedItems
 from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
@@ -142,3 +142,20 @@ def test_the_best_items_are_found_though_products_are_as_far_off_as_the_bound_al
     batch = Batch(*(np.array(values) for values in ([0], [0, 1], [0], [0, 0], NONE)), 0)
     _factor_topk.collect_topk(factors, batch, kernels, top)
     assert found == list(range(200, 200 + k))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_few_undecided_items_of_many_positives_are_decided_by_exact_scores(engine):
+    rng = np.random.default_rng(3)
+    n_users = 45
+    n_items = 700
+    item = rng.normal(size=(n_items, 1))
+    item[:8, 0] = 1 + 1e-9 * np.arange(8)  # single precision holds none of these differences
+    user = 1 + rng.random((n_users, 1))
+    pairs = pd.DataFrame({"user": np.arange(n_users), "item": np.arange(n_users) % 8})
+    split = Split.from_frames(None, pairs, items=range(n_items))
+    compute = ComputeOptions(engine=engine, n_threads=1)
+    ranked = rank_positives((user, item), split, compute=compute)
+    n_larger = (item[:, 0] > 1 + 1e-8).sum()
+    assert ranked.n_above.tolist() == [n_larger + 7 - position for position in np.arange(n_users) % 8]
+    assert not ranked.n_tied.any()
