@@ -299,6 +299,16 @@ def test_tables_have_a_title_on_a_page_and_the_requested_digits():
         correction.tables(digits=0)
 
 
+def test_narrow_intervals_are_printed_with_a_significant_digit_of_their_half_width():
+    # Standard errors of 2.4e-4 for AOA and 3.9e-4 for the sample and the corrected values.
+    path = replace(tiny_path(), covariance=tiny_path().covariance * 1e-4)
+    correction = correct_sample(path, tiny_sample(1e4))
+    rows = [row for row in correction.tables().parts[0].rows if row[0].text == "a"]
+    low, high = correction.order.set_index("recommender").loc["a", ["ci_low", "ci_high"]]
+    assert 4e-4 < (high - low) / 2 < 9.5e-4
+    assert [cell.text for cell in rows[0][1:3]] == ["0.6000", "0.3000"]
+
+
 @pytest.mark.parametrize(("n_models", "rest"), [(12, ""), (13, "and 1 more in .frame")])
 def test_a_table_has_twelve_recommenders_and_the_number_of_the_others(n_models, rest):
     path = tiny_path()
