@@ -127,6 +127,15 @@ def test_equally_many_pairs_are_drawn_of_each_user_outside_training(monkeypatch,
         assert 0 < counts[5] < n_draws
 
 
+@pytest.mark.parametrize(("n_users", "n_draws"), [(2500, 20), (7143, 6), (10_000, 5), (50_001, 1)])
+def test_at_most_fifty_thousand_pairs_are_drawn_of_many_users(n_users, n_draws):
+    ids = np.arange(n_users), np.arange(3)
+    no_codes = np.zeros(0, dtype=int)
+    split = Split(Interactions(no_codes, no_codes, *ids), Interactions([0], [0], *ids))
+    user, _ = _odds._draw_uniform_pairs(split, np.arange(n_users), np.random.default_rng(0))
+    np.testing.assert_array_equal(np.bincount(user), n_draws)
+
+
 def test_pairs_of_the_log_that_are_neither_positive_nor_in_training_are_listed():
     ids = np.arange(2), np.arange(5)
     split = Split(Interactions([0, 1], [0, 3], *ids), Interactions([0], [1], *ids))
