@@ -66,13 +66,13 @@ def test_the_regret_is_a_high_percentile_of_the_loss_of_the_best_estimate():
 
 def test_a_pilot_counts_by_its_size_unless_it_was_designed():
     path = path_of_two_metrics()
-    sample = make_sample()
+    sample = replace(make_sample(), n_positives=70)
     exposure = RandomExposure(np.array([0]), np.array([0]), np.array([True]), 10, 3)
     equal_pilot = correct_sample(path, sample, random_exposure=exposure)
     path_noise = _plan._expected_noise(correct_path(path), 200, 2.0)
     half_hit = path.half_hit(200)
-    # 50 positives count 50/1650, and their covariance is of the mean of 50.
-    expected = (path_noise - half_hit) * 1600 / 1650 + sample.sample_covariance * 50 / 200 * 50 / 1650
+    # 70 positives count 70/1670, and their covariance is of the mean of 70.
+    expected = (path_noise - half_hit) * 1600 / 1670 + sample.sample_covariance * 70 / 200 * 70 / 1670
     np.testing.assert_allclose(_plan._expected_noise(equal_pilot, 200, 2.0), expected + half_hit, rtol=1e-9)
     without_exposure = correct_sample(path, sample)
     np.testing.assert_allclose(

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval.errors import InputError
 from tests.inside.data import (
     are_whole_numbers,
     count_fields,
@@ -229,6 +230,9 @@ def test_numbers_in_text_are_found_among_whole_numbers():
     assert find_places(ids, universe, "column 'id'", from_text=True).tolist() == [-1, 1, -1, 0, -1]
     numbers = np.array([5, 6])
     assert find_places(numbers, universe, "column 'id'", from_text=True).tolist() == [2, -1]
+    with pytest.raises(InputError, match="column 'id'"):
+        find_places(ids, universe, "column 'id'", from_text=False)
+    assert find_places(numbers, universe, "column 'id'", from_text=False).tolist() == [2, -1]
     text_universe = np.array(["7", "B0X"], dtype=object)
     places = find_places(ids, text_universe, "column 'id'", from_text=True)
     assert places.tolist() == [1, 0, -1, -1, -1]
