@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval.data.reading._content import START, decode_start, refuse_foreign
 from ipseval.data.reading._dialect import (
     count_fields,
     find_quoting,

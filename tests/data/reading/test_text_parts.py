@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import narwhals as nw
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 
 from ipseval.errors import InputError
 from tests.inside.data import (
+    START,
     are_whole_numbers,
     count_fields,
+    decode_start,
     encode_id_column,
     find_places,
     find_quoting,
@@ -21,6 +24,7 @@ from tests.inside.data import (
     has_header,
     is_in_usual_spelling,
     is_regular,
+    refuse_foreign,
     split_fields,
     sum_field_lengths,
     sum_lengths_of_numbers,
@@ -236,3 +240,20 @@ def test_numbers_in_text_are_found_among_whole_numbers():
     text_universe = np.array(["7", "B0X"], dtype=object)
     places = find_places(ids, text_universe, "column 'id'", from_text=True)
     assert places.tolist() == [1, 0, -1, -1, -1]
+
+
+def test_a_tar_archive_is_known_by_its_mark_at_byte_257():
+    path = Path("log.csv")
+    with pytest.raises(InputError, match="it is a tar archive"):
+        refuse_foreign(path, b"x" * 257 + b"ustar" + b"x" * 100, "utf-8")
+    for text in (b"x" * 257 + b"vwxyz", b"x" * 257 + b"apple", b"x" * 256 + b"ustar", b"x" * 258 + b"ustar"):
+        refuse_foreign(path, text, "utf-8")
+
+
+def test_the_start_of_a_file_that_continues_ends_with_its_last_complete_line():
+    assert decode_start(b"a,b\r\nc,d\re", "utf-8") == "a,b\nc,d\ne"
+    assert decode_start("\ufeffa".encode(), "utf-8") == "a"
+    n_lines = START // 4
+    assert decode_start(b"a,b\n" * (n_lines - 1) + b"c,de", "utf-8") == "a,b\n" * (n_lines - 1)
+    assert decode_start(b"a,b\n" * (n_lines - 1) + b"c,d", "utf-8") == "a,b\n" * (n_lines - 1) + "c,d"
+    assert decode_start(b"a" * START, "utf-8") == "a" * START
