@@ -25,4 +25,5 @@ from ipseval.data.reading._whole_numbers import (
     sum_lengths_of_numbers,
 )
 from ipseval.data.reading.rating_scale import find_rating_scale, means_ratings
+from ipseval.data.reading.record_source import are_records, open_records
 from ipseval.data.splits._leakage import Leakage

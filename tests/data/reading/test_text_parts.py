@@ -14,6 +14,7 @@ import pytest
 from ipseval.errors import InputError
 from tests.inside.data import (
     START,
+    are_records,
     are_whole_numbers,
     count_fields,
     decode_start,
@@ -24,6 +25,7 @@ from tests.inside.data import (
     has_header,
     is_in_usual_spelling,
     is_regular,
+    open_records,
     refuse_foreign,
     split_fields,
     sum_field_lengths,
@@ -257,3 +259,20 @@ def test_the_start_of_a_file_that_continues_ends_with_its_last_complete_line():
     assert decode_start(b"a,b\n" * (n_lines - 1) + b"c,de", "utf-8") == "a,b\n" * (n_lines - 1)
     assert decode_start(b"a,b\n" * (n_lines - 1) + b"c,d", "utf-8") == "a,b\n" * (n_lines - 1) + "c,d"
     assert decode_start(b"a" * START, "utf-8") == "a" * START
+
+
+def test_tuples_have_a_layout_without_a_header_in_which_missing_cells_are_empty():
+    records = [("a", 1, None), ("b", 2.5, float("nan")), ["c", pd.NA, pd.NaT], ("d", np.float32("nan"), True)]
+    source = open_records(records, "the log")
+    assert source.layout.rows == (("a", "1", ""), ("b", "2.5", ""), ("c", "", ""), ("d", "", "True"))
+    assert not source.layout.header
+    assert source.columns == source.layout.columns == ("column 1", "column 2", "column 3")
+    assert source.load(["column 1"], [])["column 1"].to_list() == ["a", "b", "c", "d"]
+    with pytest.raises(InputError, match="must have one length; got lengths 2 to 3"):
+        open_records([("a", 1), ("b", 2, 3)], "the log")
+
+
+def test_records_are_lists_of_tuples_of_two_entries_or_more():
+    assert are_records([("a", "b"), ["a", "b", "c"]])
+    for source in ([], [("a",)], [("a", "b"), "cd"], (("a", "b"),), "ab", [["a", "b"], ["c"]]):
+        assert not are_records(source)
