@@ -159,3 +159,36 @@ def test_arrays_of_positions_are_read_as_lists_where_they_can_be_nothing_else(mo
     converted = convert_lists(model, split, "m")
     assert isinstance(converted, Lists) is is_read
     assert is_read or converted is model
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_read"),
+    [
+        ([[0, 1], [3, 2, 1], [2]], True),
+        ([[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 1, 3]], True),  # each item of the catalogue once
+        ([[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 1, 1]], False),
+        ([[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 1, 7]], False),
+        ([[0.0, 1.0, 2.0, 3.0]] * 3, False),
+        ([(0.5, 1.0, 2.0, 3.0)] * 3, False),
+        ([np.arange(4)] * 3, True),
+    ],
+)
+def test_rows_of_one_number_for_each_item_are_scores_unless_they_are_ids(rows, is_read):
+    converted = convert_lists(rows, WIDE, "m")
+    assert isinstance(converted, Lists) is is_read
+    if not is_read:
+        np.testing.assert_array_equal(converted, rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "got an empty list"),
+        ([[0], 3, [1]], "got a list with a list"),
+        ([3, 4, 5], "got a list with an int"),
+        ([[0], [1]], "one list for each of the 3 users, in the order of split.user_ids; got 2 lists"),
+    ],
+)
+def test_rows_that_are_no_lists_of_all_users_are_refused(rows, message):
+    with pytest.raises(InputError, match=message):
+        convert_lists(rows, WIDE, "m")

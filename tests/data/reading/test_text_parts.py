@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ipseval
 from ipseval.errors import InputError
 from tests.inside.data import (
     START,
@@ -276,3 +277,8 @@ def test_records_are_lists_of_tuples_of_two_entries_or_more():
     assert are_records([("a", "b"), ["a", "b", "c"]])
     for source in ([], [("a",)], [("a", "b"), "cd"], (("a", "b"),), "ab", [["a", "b"], ["c"]]):
         assert not are_records(source)
+
+
+def test_blanks_are_part_of_ids_in_memory():
+    log = ipseval.read(pd.DataFrame({"user": ["a", " a"], "item": ["x", "x"]}))
+    assert log.user_ids.tolist() == [" a", "a"]
