@@ -191,3 +191,15 @@ def test_the_size_of_the_weights_does_not_matter():
         sample = correct_path(tiny_path(), ranks, random_exposure=scaled).sample
         for name in ("value", "sample_covariance", "ess", "user_size", "hit_weight", "miss_weight"):
             np.testing.assert_allclose(getattr(sample, name), getattr(expected, name), rtol=1e-12)
+
+
+def test_a_metric_that_nobody_hits_has_the_covariance_of_half_a_hit():
+    path = path_of_two_metrics()
+    spread = path.spread.copy()
+    spread[:, 2:, 2:] = 0
+    path = replace(path, spread=spread)
+    covariance = np.diag([0.002, 0.003, 0, 0])
+    sample = replace(make_sample(), value=np.array([0.55, 0.5, 0, 0]), sample_covariance=covariance)
+    pooled = sample.covariance(path, MASS)
+    assert np.isfinite(pooled).all()
+    np.testing.assert_allclose(pooled[2:, 2:], path.half_hit(50)[2:, 2:], rtol=1e-12)
