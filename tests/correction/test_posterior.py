@@ -130,6 +130,12 @@ def test_strengths_and_scales_have_the_probabilities_of_their_distributions():
             CorrectionPrior(**{name: 0.0})
 
 
+def test_the_grids_of_strengths_and_scales_cannot_be_changed():
+    for grid in (PRIOR.alpha, SCALES):
+        with pytest.raises(ValueError, match="read-only"):
+            grid[0] = 1.0
+
+
 def test_deviations_have_the_size_of_the_prior_and_a_shift_in_common():
     # Means: .4 above chance and .1 corrected in the first metric, .2 and .8 in the second: sizes
     # .4 (.5 · .4/.1)^.8 and .2 (.5 · .2/.8)^.8, of which the second power is of a fifth at least.

@@ -282,3 +282,17 @@ def test_records_are_lists_of_tuples_of_two_entries_or_more():
 def test_blanks_are_part_of_ids_in_memory():
     log = ipseval.read(pd.DataFrame({"user": ["a", " a"], "item": ["x", "x"]}))
     assert log.user_ids.tolist() == [" a", "a"]
+
+
+def test_an_id_that_is_no_usual_number_is_found_after_the_first_lines(tmp_path):
+    path = tmp_path / "log.csv"
+    numbers = [f"{row},{row % 600}" for row in range(1000)]
+    path.write_text("user,item\n" + "\n".join([*numbers, "1001,007"]) + "\n")
+    log = ipseval.read(path)
+    assert log.n_items == 601
+    assert log.item_ids[log.item[-1]] == "007"
+    assert (log.user_ids.dtype, log.item_ids.dtype) == (np.int64, object)
+    path.write_text("user,item\n" + "\n".join([*numbers, "1001,7"]) + "\n")
+    log = ipseval.read(path)
+    assert log.n_items == 600
+    assert log.item_ids.dtype == log.user_ids.dtype == np.int64
