@@ -331,7 +331,7 @@ class Posterior:
             is_moving = step_size > PRECISION * np.abs(quantile)
             step_size = np.where(is_moving, np.abs(proposal - quantile), 0)
             if not step_size.any():
-                break
+                return np.asarray(quantile)
             quantile = np.where(step_size > 0, proposal, quantile)
         return np.asarray(quantile)
 

@@ -24,6 +24,9 @@ SPIKE_WIDTH = 0.03
 USUAL_CORRECTION = 0.5
 MAX_FLATNESS_RATIO = 5.0
 
+# Sums of correlations below this number, relative to the number of recommenders, are rounding.
+SMALLEST_CORRELATION = 1e-12
+
 # Position on the grid at which corrections are measured: α = 0.45.
 REFERENCE = 6
 
@@ -238,18 +241,26 @@ class CorrectionPrior:
             return covariance
         contrast = np.divide(1, sd, out=np.zeros_like(sd), where=varies)
         direction = (covariance @ contrast) * varies
-        # The variance is 0 where contributions cancel, such as for two opposite recommenders.
-        variance = max(float(contrast @ direction), float(np.finfo(np.float64).tiny))
+        # The sum of the correlations is 0, up to rounding, where contributions cancel, such as for two opposite
+        # recommenders: they share no shift.
+        variance = float(contrast @ direction)
+        if variance < SMALLEST_CORRELATION * varies.sum():
+            return covariance
         return covariance + (self.shared**2 - 1) * np.outer(direction, direction) / variance
+
+
+def _normal_density(mean: float, sd: float) -> FloatArray:
+    """Return the density of N(mean, sd²) on the grid, up to a constant."""
+    return np.asarray(np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2))
 
 
 def _normal(mean: float, sd: float) -> FloatArray:
     """Return the probabilities of the grid under N(mean, sd²)."""
-    mass = np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)
+    mass = _normal_density(mean, sd)
     return np.asarray(mass / mass.sum())
 
 
 def _check_mass(mean: float, sd: float) -> None:
     """Raise `InputError` for a normal distribution without probability on the grid."""
-    if not np.any(np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)):
+    if not _normal_density(mean, sd).any():
         raise InputError(f"mean {mean:g} and sd {sd:g} leave no probability on [0, 1.8].")

@@ -223,7 +223,7 @@ def _predict_positive(
 
 def _fit_share(outcome_totals: FloatArray, control_totals: FloatArray, cell_metric: IntArray) -> FloatArray:
     """Return λ of each cell, one for each metric, in [0, 1.5]; the last columns of the totals count pairs."""
-    n_positives = max(float(outcome_totals[:, -1].sum()), 1e-12)
+    n_positives = max(float(outcome_totals[:, -1].sum()), 1.0)  # without a positive all totals are 0
     value = outcome_totals[:, :-1].sum(axis=0) / n_positives
     outcome = outcome_totals[:, :-1] - outcome_totals[:, -1:] * value
     control = control_totals[:, :-1] - control_totals[:, -1:] * value

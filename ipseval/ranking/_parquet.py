@@ -19,6 +19,7 @@ from ipseval.utils.types import AnyArray
 
 COLUMNS = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 HEADER = b"ipseval.stored"
+LARGEST_SIZE = int(np.iinfo(np.int32).max)  # of metadata, which pyarrow limits to less by default
 ADVICE = "Rank again and write the ranks with `RankedPositives.to_parquet(path)`."
 
 Table: TypeAlias = Untyped
@@ -54,7 +55,7 @@ def read(path: str | PathLike[str]) -> Fields:
     """Return the fields of a file that `write` has written, with the same values and types."""
     _, parquet = _import_pyarrow()
     check_is_file(path)
-    limits = {"thrift_string_size_limit": 2**31 - 1, "thrift_container_size_limit": 2**31 - 1}
+    limits = dict.fromkeys(("thrift_string_size_limit", "thrift_container_size_limit"), LARGEST_SIZE)
     with reading(path, ADVICE), parquet.ParquetFile(path, **limits, page_checksum_verification=True) as file:
         size = file.metadata
         check_members(path, [8 * size.num_rows * size.num_columns])

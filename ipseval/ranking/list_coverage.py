@@ -59,13 +59,6 @@ def check_lists(
         raise InputError(text, advice="Make the lists, or pass {missing_lists=zero} or {missing_lists=drop}")
     if n_left_out and not n_units:
         raise InputError(f"no {units} with test positives have a list of every model; nobody is left.")
-    for name, n in n_missing.items():
-        if n_units and n == n_units:
-            raise InputError(
-                f"the lists of {name!r} must cover at least one of the {units} with test positives; "
-                f"got lists for none of {n_units:,}. Check that the lists and the log have the same user "
-                "ids, and that the lists were made for this split."
-            )
     if n_missing:
         warn_user(
             f"{text} These {units} count as misses. missing_lists='drop' leaves them out of every model.",

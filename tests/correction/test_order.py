@@ -56,6 +56,9 @@ def make_order(
 def test_recommenders_are_ranked_by_aoa_and_rounding_keeps_the_given_order():
     assert rank_by_aoa(np.array([0.1, 0.3, 0.2])) == [1, 2, 0]
     assert rank_by_aoa(np.array([0.3 - 1e-15, 0.1, 0.3])) == [0, 2, 1]
+    # Twelve decimals are compared.
+    assert rank_by_aoa(np.array([0.3 - 4e-13, 0.1, 0.3])) == [0, 2, 1]
+    assert rank_by_aoa(np.array([0.3 - 4e-12, 0.1, 0.3])) == [2, 0, 1]
 
 
 @pytest.mark.parametrize(("probability", "leader"), [(0.96, "a"), (0.95, "a"), (0.949, None)])

@@ -130,6 +130,12 @@ def test_strengths_and_scales_have_the_probabilities_of_their_distributions():
             CorrectionPrior(**{name: 0.0})
 
 
+def test_the_grids_of_strengths_and_scales_cannot_be_changed():
+    for grid in (PRIOR.alpha, SCALES):
+        with pytest.raises(ValueError, match="read-only"):
+            grid[0] = 1.0
+
+
 def test_deviations_have_the_size_of_the_prior_and_a_shift_in_common():
     # Means: .4 above chance and .1 corrected in the first metric, .2 and .8 in the second: sizes
     # .4 (.5 · .4/.1)^.8 and .2 (.5 · .2/.8)^.8, of which the second power is of a fifth at least.
@@ -240,6 +246,117 @@ def test_with_much_random_exposure_the_posterior_is_the_random_sample():
     np.testing.assert_allclose(
         posterior.quantile(np.eye(2), 0.975), sample.value + 1.959964 * error, atol=1e-7
     )
+
+
+def path_of_a_recommender() -> CorrectionPath:
+    """Return the tiny path of its first recommender."""
+    path = tiny_path()
+    return replace(
+        path,
+        models=("a",),
+        value=path.value[:, :1],
+        covariance=path.covariance[:, :1, :1],
+        spread=path.spread[:, :1, :1],
+        within=np.zeros(1),
+        similarity=np.eye(1),
+        hit=np.ones(1),
+    )
+
+
+@pytest.mark.parametrize("sample_value", [0.05, 0.3, 0.62])
+def test_the_posterior_of_a_single_value_is_a_sum_over_strengths_and_scales(sample_value):
+    # The variance of the sample is that of the strengths which a first pass finds probable.
+    path = path_of_a_recommender()
+    path = replace(path, spread=path.spread * (0.2 + path.alpha)[:, None, None])
+    sample = RandomSample(np.array([sample_value]), np.array([[1.5e-3]]), 40, 40, 1.0)
+    error = 6e-4  # of the path
+    theta = 0.6 * np.exp(-ALPHAS)[:, None]
+    correction = 0.6 * (1 - np.exp(-0.45))
+    size = PRIOR.deviation * 0.6 * (0.6 / 2 / correction) ** PRIOR.flatness  # of a scale of 1
+    prior_variance = error + (SCALES * size) ** 2
+    weight = np.outer(PRIOR.mass, PRIOR.scale_mass)
+    for _ in range(2):
+        noise = sample.covariance(path, weight.sum(axis=1))[0, 0]
+        density = norm.pdf(sample_value, theta, np.sqrt(prior_variance + noise))
+        weight = np.outer(PRIOR.mass, PRIOR.scale_mass) * density
+        weight /= weight.sum()
+    gain = prior_variance / (prior_variance + noise)
+    mean = theta + gain * (sample_value - theta)
+    variance = prior_variance * (1 - gain)
+    posterior = compute_posterior(path, PRIOR, sample)
+    np.testing.assert_allclose(posterior.grid_mass, weight.sum(axis=1), rtol=1e-6)
+    total_mean = (weight * mean).sum()
+    assert posterior.total_mean[0] == pytest.approx(total_mean, rel=1e-5)
+    total_variance = (weight * (variance + (mean - total_mean) ** 2)).sum()
+    assert posterior.total_covariance[0, 0] == pytest.approx(total_variance, rel=1e-4)
+    # A scale of 6.25 or 15.6, or a strength above 1, of which 1.05 is the first.
+    misfit = weight[14:].sum() + weight[:14, 3:].sum()
+    assert posterior.misfit_probability == pytest.approx(misfit, abs=2e-5)
+
+
+@pytest.mark.parametrize("name", ["no_bias", "interactions_weight", "profiles_weight"])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_shares_of_the_prior_are_between_0_and_1(name, value):
+    with pytest.raises(InputError, match=f"{name} must be"):
+        CorrectionPrior(**{name: value})
+
+
+def test_means_of_the_prior_have_probability_on_the_grid():
+    for names in (("mean", "sd"), ("interactions_mean", "interactions_sd")):
+        with pytest.raises(InputError, match=r"mean 9 and sd 0\.01 leave no probability"):
+            CorrectionPrior(**dict(zip(names, (9.0, 0.01), strict=True)))
+        with pytest.raises(InputError, match=f"{names[0]} must be"):
+            CorrectionPrior(**{names[0]: float("nan")})
+
+
+def test_deviations_of_flat_paths_are_limited_and_opposite_recommenders_have_no_shift():
+    prior = CorrectionPrior(deviation=0.1, flatness=1.0)
+    no_correction = np.zeros(2)
+    metric = np.zeros(2, dtype=int)
+    is_whole = np.zeros(2, dtype=bool)
+    opposite = np.array([[0.25, -0.25], [-0.25, 0.25]])
+    deviations = prior.deviations(no_correction, opposite, np.array([0.3, 0.3]), metric, is_whole)
+    # Height 0.3, five times as large as for a usual correction, and a tenth of it; the mean spread is 0.25.
+    np.testing.assert_allclose(deviations, (0.1 * 0.3 * 5) ** 2 * opposite / 0.25, rtol=1e-9)
+    # With a correlation of −0.5 the shift has the direction (1, 1) and half of the variance of a recommender.
+    partly_opposite = np.array([[0.25, -0.125], [-0.125, 0.25]])
+    deviations = prior.deviations(no_correction, partly_opposite, np.array([0.3, 0.3]), metric, is_whole)
+    unit = (0.1 * 0.3 * 5) ** 2
+    np.testing.assert_allclose(
+        deviations, unit * (partly_opposite / 0.25 + (1.6**2 - 1) * 0.25 * np.ones((2, 2))), rtol=1e-9
+    )
+    constant = np.zeros((2, 2))
+    deviations = prior.deviations(no_correction, constant, np.array([0.3, 0.3]), metric, is_whole)
+    np.testing.assert_array_equal(deviations, constant)
+
+
+def test_quantiles_have_their_level_for_mixtures_of_all_shapes():
+    rng = np.random.default_rng(0)
+    for spread in (1e-6, 0.01, 1.0):
+        weight = rng.dirichlet(np.ones(4))
+        mean = rng.normal(0.3, 0.2, (4, 2))
+        sd = spread * rng.uniform(0.2, 2, 4)
+        posterior = Posterior(np.ones(4), weight, mean, np.eye(2) * (sd**2)[:, None, None])
+        contrast = np.array([[1.0, 0], [1, -1]])
+        for level in (1e-4, 0.025, 0.4, 0.5, 0.8, 0.999):
+            quantile = posterior.quantile(contrast, level)
+            for number, (row, factor) in enumerate(zip(contrast, (1, np.sqrt(2)), strict=True)):
+                z = (quantile[number] - mean @ row) / (factor * sd)
+                assert weight @ ndtr(z) == pytest.approx(level, abs=1e-7)
+
+
+def test_probabilities_of_pairs_are_those_of_their_differences():
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(3, 4, 4)) * 0.1
+    posterior = Posterior(
+        np.ones(3), np.array([0.2, 0.3, 0.5]), rng.normal(0.4, 0.1, (3, 4)), root @ root.swapaxes(1, 2)
+    )
+    better = posterior.probability_better(slice(1, 4))
+    for row in range(3):
+        for column in range(3):
+            contrast = np.eye(4)[row + 1] - np.eye(4)[column + 1]
+            expected = posterior.probability_positive(contrast[None])[0] if row != column else 0.5
+            assert better[row, column] == pytest.approx(expected, rel=1e-9)
 
 
 METRIC = np.array([0, 0, 0, 1])

@@ -6,12 +6,16 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy.optimize import root
+from scipy.special import expit
 
 import ipseval
-from ipseval import Interactions, RandomExposure
+from ipseval import Interactions, RandomExposure, rank_positives
 from ipseval.correction import CORRECTED, PPI, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
 from tests.inside.correction import (
+    TrainingOverlap,
+    compute_difference_totals,
     compute_ratio,
     compute_totals,
     list_pairs_to_predict,
@@ -80,6 +84,10 @@ def test_the_share_of_the_control_variate_minimises_the_variance_within_0_and_th
     plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
     control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
     assert prediction_powered._fit_share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
+    # Of a single positive the ratio is 1, so that N less its part of D is ±0.5, and the control is 0.5 and 0.
+    single = np.array([[1.0, 0.5], [0.0, 0.5]])
+    control_of_first = np.array([[0.5, 0.0], [0.0, 0.0]])
+    assert prediction_powered._fit_share(single, control_of_first, np.arange(1)) == pytest.approx([1.0])
     assert prediction_powered._fit_share(0 * plain, control, np.arange(3)).tolist() == [
         0,
         0,
@@ -125,6 +133,121 @@ def test_ppi_is_a_row_next_to_the_random_sample_and_is_as_accurate(monkeypatch):
     assert ((rows["estimate"] - truth[rows.index]).abs() < 4 * rows["std_error"]).all()
     plain = frame[frame["estimator"] == RANDOM_SAMPLE].set_index("model")
     assert (rows["std_error"] < 1.02 * plain["std_error"]).all()
+
+
+def predict(odds, is_positive, is_fitted, is_predicted):
+    """Return probabilities by a logistic regression on the log odds, solved by its equations."""
+    unit = (odds - odds[is_fitted].mean()) / odds[is_fitted].std()
+    design = np.column_stack([np.ones(odds.size), unit])
+
+    def compute_gradient(coefficients):
+        residual = is_positive - expit(design @ coefficients)
+        return design[is_fitted].T @ residual[is_fitted] - 1e-3 * coefficients
+
+    return expit(design @ root(compute_gradient, np.zeros(2), tol=1e-13).x)[is_predicted]
+
+
+def test_predictions_and_shares_of_users_are_fitted_to_the_other_users():
+    ids = np.arange(12), np.arange(9)
+    rng = np.random.default_rng(2)
+    key = np.sort(rng.choice(108, 70, replace=False))
+    no_codes = np.zeros(0, dtype=int)
+    split = ipseval.Split(Interactions(no_codes, no_codes, *ids), Interactions(*np.divmod(key, 9), *ids))
+    ranks = {name: rank_positives(rng.random((12, 9)), split) for name in ("a", "b")}
+    metrics = [ipseval.metric("recall@3"), ipseval.metric("atop")]
+    exposed_keys = key[rng.random(70) < 0.6]
+    exposure = RandomExposure(*np.divmod(exposed_keys, 9), rng.random(exposed_keys.size) < 0.5, 12, 9)
+    candidate_keys = key[rng.random(70) < 0.7]
+    odds = rng.normal(size=70)
+    users, numerator, denominator = compute_difference_totals(
+        ranks, exposure, candidate_keys, split, metrics, "default", lambda pairs: odds
+    )
+    user = key // 9
+    is_exposed = np.isin(key, exposed_keys)
+    is_positive = np.isin(key, exposed_keys[exposure.positive])
+    values = [metric.contributions(ranked, ties="default") for metric in metrics for ranked in ranks.values()]
+    value = np.column_stack([*values, np.ones(70)])
+    fold = np.random.default_rng(0).permutation(users.size) % 5
+    pair_fold = fold[np.searchsorted(users, user)]
+    prediction = np.zeros(70)
+    for group in range(5):
+        is_inside = pair_fold == group
+        prediction[is_inside] = predict(odds, is_positive, is_exposed & ~is_inside, is_inside)
+    outcome = np.zeros((users.size, 5))
+    control = np.zeros((users.size, 5))
+    for row, code in enumerate(users):
+        pairs = user == code
+        drawn = pairs & np.isin(key, candidate_keys)
+        outcome[row] = value[pairs & is_positive].sum(axis=0)
+        if drawn.any():
+            shown = pairs & is_exposed
+            control[row] = prediction[shown] @ value[shown]
+            control[row] -= shown.sum() * (prediction[drawn] @ value[drawn]) / drawn.sum()
+    for group in range(5):
+        is_inside = fold == group
+        rest = ~is_inside
+        ratio = outcome[rest, :-1].sum(axis=0) / outcome[rest, -1].sum()
+        outcome_influence = outcome[rest, :-1] - outcome[rest, -1:] * ratio
+        control_influence = control[rest, :-1] - control[rest, -1:] * ratio
+        share = []
+        for cells in (slice(0, 2), slice(2, 4)):
+            covariance = (outcome_influence[:, cells] * control_influence[:, cells]).sum()
+            variance = (control_influence[:, cells] ** 2).sum()
+            share += [min(max(covariance / variance, 0), 1.5)] * 2
+        expected = outcome[is_inside, :-1] - share * control[is_inside, :-1]
+        np.testing.assert_allclose(numerator[is_inside], expected, rtol=1e-6, atol=1e-8)
+        expected = outcome[is_inside, -1:] - share * control[is_inside, -1:]
+        np.testing.assert_allclose(denominator[is_inside], expected, rtol=1e-6, atol=1e-8)
+
+
+def test_candidates_of_many_users_are_a_sample_of_all_items(monkeypatch):
+    ids = np.arange(50), np.arange(1000)
+    no_codes = np.zeros(0, dtype=int)
+    split = ipseval.Split(Interactions(no_codes, no_codes, *ids), Interactions([0], [2], *ids))
+    user = np.array([3, 40, 49])
+    exposure = RandomExposure(user, np.zeros(3, dtype=int), np.ones(3, dtype=bool), 50, 1000)
+    monkeypatch.setattr(prediction_powered, "N_DRAWN", 3000)
+    assert list_pairs_to_predict(exposure, split).size == 3000  # as many as there are
+    for limit, n_draws in ((2999, 999), (6, 20)):  # at least twenty
+        monkeypatch.setattr(prediction_powered, "N_DRAWN", limit)
+        keys = list_pairs_to_predict(exposure, split)
+        counts = np.bincount(keys // 1000, minlength=50)
+        assert counts.nonzero()[0].tolist() == user.tolist()
+        # Of draws with replacement, those that repeat a pair are left out.
+        expected = 1000 * (1 - 0.999**n_draws)
+        assert counts[user] == pytest.approx(
+            [expected] * 3, abs=4 * np.sqrt(n_draws / 4) if n_draws > 20 else 1.1
+        )
+        assert (keys % 1000).max() > 800
+
+
+def test_large_samples_are_thinned_evenly_for_the_fit(monkeypatch):
+    rng = np.random.default_rng(0)
+    odds = rng.normal(size=90)
+    is_positive = rng.random(90) < expit(odds)
+    is_fitted = np.arange(90) % 9 != 0  # 80 pairs, of which every third is taken
+    monkeypatch.setattr(prediction_powered, "N_FITTED", 30)
+    prediction = prediction_powered._predict_positive(odds, is_positive, is_fitted, ~is_fitted)
+    thinned = np.zeros(90, dtype=bool)
+    thinned[np.flatnonzero(is_fitted)[::3]] = True
+    np.testing.assert_allclose(prediction, predict(odds, is_positive, thinned, ~is_fitted), rtol=1e-6)
+    monkeypatch.setattr(prediction_powered, "N_FITTED", 80)
+    prediction = prediction_powered._predict_positive(odds, is_positive, is_fitted, ~is_fitted)
+    np.testing.assert_allclose(prediction, predict(odds, is_positive, is_fitted, ~is_fitted), rtol=1e-6)
+
+
+def test_one_user_has_a_ratio_without_variance():
+    estimate = compute_ratio(np.array([[1.0, 3.0]]), np.array([[2.0, 4.0]]))
+    assert estimate.value.tolist() == [0.5, 0.75]
+    assert estimate.covariance.tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("n_expected", "n_removed", "is_excessive"),
+    [(4, 10, False), (4, 11, True), (0.1, 4, True), (0.1, 3, False)],
+)
+def test_an_overlap_is_excessive_above_three_standard_errors(n_expected, n_removed, is_excessive):
+    assert TrainingOverlap(n_removed, n_expected).is_excessive is is_excessive
 
 
 def expose(split, user, item):

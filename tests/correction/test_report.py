@@ -155,6 +155,12 @@ def test_metrics_with_the_same_conclusion_share_a_sentence_and_other_metrics_hav
         "atop and mean_dcg@10 lead to the same conclusion."
     )
     assert verdict_sentences(make_report(*orders[:2]))[-1] == "atop leads to the same conclusion."
+    pair_orders = [make_order({"a": 0.3, "b": 0.2}, metric=metric) for metric in ("recall@10", "atop")]
+    assert verdict_sentences(make_report(*pair_orders))[-1] == "atop leads to the same conclusion."
+    single_orders = [make_order({"a": 0.3}, metric=metric) for metric in ("recall@10", "atop")]
+    assert verdict_sentences(make_report(*single_orders)) == [
+        "Only a has an estimate, so there is nothing to compare."
+    ]
     different = make_order({"b": 0.3, "a": 0.2}, metric="atop")
     assert verdict_sentences(make_report(orders[0], different))[-1] == (
         "By atop: No clear winner. b ranks first by AOA. P(b better than a) = 0.60."

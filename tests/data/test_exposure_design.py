@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import combinations, product
 
 import numpy as np
@@ -202,3 +203,74 @@ def test_own_probabilities_that_do_not_add_up_to_the_candidates_raise_a_warning(
     RandomExposure.from_frame(answers, split, inclusion_probability="pi")
     with pytest.warns(DataWarning, match="do not add up"):
         RandomExposure.from_frame(answers.assign(pi=answers["pi"] / 2), split, inclusion_probability="pi")
+
+
+@pytest.mark.parametrize(
+    ("inverse", "is_noted"),
+    [
+        ([20.5, 21.4], False),  # 4.75% more than 20 candidates
+        ([21.0, 21.2], True),  # 5.5% more, with z = 11
+        ([10.0, 50.0], False),  # 50% more, with z = 0.5
+        ([21.0, 24.9], False),  # 14.75% more, with z = 1.5
+        ([24.0, 22.0, 24.0, 22.0], True),  # 15% more, with z = 5.2
+        ([24.0, 20.9, 24.0, 20.9], False),  # 12.25% more, with z = 2.7
+        ([18.0, 18.2], True),
+        ([19.2, 19.3], False),
+        ([60.0], False),  # of a single user there is no error
+    ],
+)
+def test_totals_of_probabilities_are_noted_above_five_per_cent_and_four_standard_errors(inverse, is_noted):
+    n_users = len(inverse)
+    ids = make_ids(n_users, 21)
+    train = Interactions(np.arange(n_users), np.full(n_users, 20), ids.user_ids, ids.item_ids)
+    test = Interactions(np.array([0]), np.array([0]), ids.user_ids, ids.item_ids)
+    answers = pd.DataFrame({"user": range(n_users), "item": 1, "positive": 1, "pi": 1 / np.array(inverse)})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        RandomExposure.from_frame(answers, ipseval.Split(train, test), inclusion_probability="pi")
+    assert len(caught) == is_noted
+    if is_noted:
+        mean = np.mean(inverse)
+        assert f"is {mean:,.1f} on average, and a user has 20.0 items outside" in str(caught[0].message)
+
+
+@pytest.mark.parametrize(("factor", "is_read"), [(1 + 9e-5, True), (1 - 9e-5, True), (1 + 1.1e-4, False)])
+def test_probabilities_may_be_rounded_by_a_ten_thousandth(world, allocation, factor, is_read):
+    split, _ = world
+    rounded = allocation["inclusion_probability"].where(
+        allocation.index > 0, allocation["inclusion_probability"] * factor
+    )
+    changed = allocation.assign(inclusion_probability=rounded.clip(upper=1))
+    if is_read:
+        exposure = RandomExposure.from_frame(answer(allocation), split, inclusion_probability=changed)
+        np.testing.assert_array_equal(exposure.weight, 1 / changed["inclusion_probability"])
+        return
+    design = allocation.iloc[0]
+    with pytest.raises(InputError, match="1 of 96 entries do not") as error:
+        RandomExposure.from_frame(answer(allocation), split, inclusion_probability=changed)
+    assert f"where {design['n_slots']} slots, {design['n_listed']} listed items" in str(error.value)
+
+
+def test_rows_of_a_user_are_between_one_draw_and_all_draws_of_all_candidates():
+    """Three candidates, two slots: two rows in one draw, two or three in two draws."""
+    ids = make_ids(1, 3)
+    table = pd.DataFrame({"user": 0, "item": [0, 1, 2], "n_slots": 2, "n_listed": 0, "n_candidates": 3})
+    for n_draws, n_rows, is_read in (
+        (1, 2, True),
+        (1, 3, False),
+        (1, 1, False),
+        (2, 3, True),
+        (2, 2, True),
+        (2, 1, False),
+    ):
+        rows = table.iloc[:n_rows].assign(
+            is_listed=False, n_draws=n_draws, inclusion_probability=1 - (1 / 3) ** n_draws, positive=0
+        )
+        if is_read:
+            exposure = RandomExposure.from_frame(rows, ids, inclusion_probability="inclusion_probability")
+            assert len(exposure) == n_rows
+            continue
+        with pytest.raises(InputError, match=f"user 0: {n_rows} rows of 2 slots"):
+            RandomExposure.from_frame(rows, ids, inclusion_probability="inclusion_probability")
+    full = table.assign(is_listed=False, n_draws=1, n_slots=5, inclusion_probability=1.0, positive=[0, 1, 0])
+    assert len(RandomExposure.from_frame(full, ids, inclusion_probability="inclusion_probability")) == 3

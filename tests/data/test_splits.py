@@ -311,9 +311,11 @@ def test_the_error_of_a_wrong_call_names_the_requirement(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "share", "n_test"), [(90, 0.35, 32), (100, 0.145, 15), (5, 0.1, 1), (9, 0.1666666, 1)]
+    ("size", "share", "n_test"),
+    [(90, 0.35, 32), (100, 0.145, 15), (5, 0.1, 1), (9, 0.1666666, 1), (7, 0.4999999714, 4)],
 )
 def test_a_half_is_rounded_up_also_where_the_product_is_a_little_less(size, share, n_test):
-    # 90 · 0.35 = 31.5, in binary floating point 31.499999999999996; 9 · 0.1666666 = 1.4999994 is no half.
+    # 90 · 0.35 = 31.5, in binary floating point 31.499999999999996; 9 · 0.1666666 = 1.4999994 is no half, but
+    # 7 · 0.4999999714 = 3.4999998 is one up to six decimals.
     log = Interactions.from_frame(pd.DataFrame({"user": [0] * size, "item": range(size)}))
     assert len(split_random(log, test_fraction=share, rng=0).test) == n_test

@@ -32,8 +32,9 @@ from ipseval.metrics.sampled._correction_table import (
 )
 from ipseval.metrics.sampled._rank_distribution import (
     build_refit,
+    compute_fitted_correction,
     divide_or_zero,
     fit_rank_distribution,
     group_by_size,
 )
-from ipseval.metrics.sampled._sampled_ranks import add_extreme_users
+from ipseval.metrics.sampled._sampled_ranks import add_extreme_users, read_sampled_ranks

@@ -16,7 +16,7 @@ from ipseval.ranking._factors import STEP_PART, Factors, common_step
 from ipseval.ranking._rank_counts import select_kernels, to_comparable
 from ipseval.ranking._sampled_candidates import Drawer, positions_to_items
 from ipseval.ranking._sampling import Sampling, count_ranked_above
-from ipseval.ranking._scorers import CallableScorer, DenseScorer, SparseScorer, as_scorer
+from ipseval.ranking._scorers import CallableScorer, DenseScorer, SparseScorer, as_scorer, is_score_array
 from ipseval.ranking.adapters._model_scores import align
 from ipseval.ranking.adapters.registry import ADAPTERS
 from ipseval.ranking.candidates import (
@@ -27,5 +27,5 @@ from ipseval.ranking.candidates import (
     restrict_items,
     restrict_lists,
 )
-from ipseval.ranking.lists import is_list_frame, rank_lists, resolve_lists
+from ipseval.ranking.lists import convert_lists, is_list_frame, rank_lists, resolve_lists
 from ipseval.ranking.top_lists import TopKCollector, TopLists, entries_above_bound

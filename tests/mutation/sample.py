@@ -31,11 +31,6 @@ class Mutant:
     after: str
     code: str
 
-    @property
-    def name(self) -> str:
-        """What the list of survivors calls it, without the line, which moves."""
-        return f"{self.path}: {self.before} → {self.after}"
-
 
 def operators() -> list[str]:
     """Return the operators that are applied."""

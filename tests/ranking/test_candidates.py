@@ -68,6 +68,13 @@ def test_invalid_allowed_items_are_refused(allowed, message):
         as_candidates(allowed, SPLIT, "m")[1]
 
 
+def test_a_mask_with_labels_is_aligned_and_lacks_none():
+    mask = pd.Series([True, False, True, False, True], index=list("tsrqp"))
+    assert as_candidates(mask, SPLIT, "m")[1].tolist() == [0, 2, 4]
+    with pytest.raises(InputError, match="a label for each of 5 items; 2 are missing"):
+        as_candidates(mask[:3], SPLIT, "m")
+
+
 def test_a_single_item_may_be_allowed():
     assert as_candidates(["p"], SPLIT, "m")[1].tolist() == [0]
     assert as_candidates(np.arange(5) == 4, SPLIT, "m")[1].tolist() == [4]

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 import ipseval
-from ipseval import InputError, Split, metric, rank_positives
+from ipseval import InputError, Lists, Split, metric, rank_positives
 from ipseval.errors import DataWarning
+from tests.inside.ranking import convert_lists
 
 ITEMS = list("abcdefg")
 TRAIN = pd.DataFrame({"user": [1, 2], "item": ["a", "b"]})
@@ -121,3 +122,73 @@ def test_training_items_in_lists_without_options_are_counted_in_the_printed_resu
         str(evaluation).split()
     )
     assert evaluation.frame["estimate"].tolist() == [0.5]  # a keeps its position, so b is second
+
+
+POSITIONS = np.array([[0, 1], [3, -1], [2, 0]])
+SQUARE = Split.from_frames(None, pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 2]}))
+WIDE = Split.from_frames(None, pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 3]}), items=range(4))
+NAMED = Split.from_frames(None, pd.DataFrame({"user": [0, 1, 2], "item": [1, 2, 4]}), items=range(1, 5))
+SCORES_OF_POSITIONS = np.ones((3, 2))
+
+
+@pytest.mark.parametrize(
+    ("model", "split", "is_read"),
+    [
+        (POSITIONS, WIDE, True),
+        (POSITIONS[:, :1], WIDE, True),
+        ((POSITIONS, SCORES_OF_POSITIONS), WIDE, True),
+        ((POSITIONS, SCORES_OF_POSITIONS.astype(int)), WIDE, True),
+        ((POSITIONS % 3, SCORES_OF_POSITIONS), SQUARE, True),
+        ((POSITIONS % 3, SCORES_OF_POSITIONS.astype(int)), SQUARE, False),  # both may be factors
+        ((POSITIONS, SCORES_OF_POSITIONS[:, :1]), WIDE, False),
+        ((POSITIONS, SCORES_OF_POSITIONS.tolist()), WIDE, False),
+        ((POSITIONS, SCORES_OF_POSITIONS, np.ones(4)), WIDE, False),
+        (POSITIONS, NAMED, False),  # they may be ids
+        (np.array([[0, 1, 2, 3]] * 3), WIDE, False),  # they may be scores
+        (POSITIONS[:, :0], WIDE, False),
+        (POSITIONS[:2], WIDE, False),
+        (POSITIONS - 1, WIDE, False),
+        (POSITIONS + 1, WIDE, False),
+        (np.array([[0, 1], [3, 3], [2, 0]]), WIDE, False),
+        (POSITIONS.astype(float), WIDE, False),
+        (POSITIONS[0], WIDE, False),
+        (POSITIONS[:, :, None], WIDE, False),
+    ],
+)
+def test_arrays_of_positions_are_read_as_lists_where_they_can_be_nothing_else(model, split, is_read):
+    converted = convert_lists(model, split, "m")
+    assert isinstance(converted, Lists) is is_read
+    assert is_read or converted is model
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_read"),
+    [
+        ([[0, 1], [3, 2, 1], [2]], True),
+        ([[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 1, 3]], True),  # each item of the catalogue once
+        ([[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 1, 1]], False),
+        ([[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 1, 7]], False),
+        ([[0.0, 1.0, 2.0, 3.0]] * 3, False),
+        ([(0.5, 1.0, 2.0, 3.0)] * 3, False),
+        ([np.arange(4)] * 3, True),
+    ],
+)
+def test_rows_of_one_number_for_each_item_are_scores_unless_they_are_ids(rows, is_read):
+    converted = convert_lists(rows, WIDE, "m")
+    assert isinstance(converted, Lists) is is_read
+    if not is_read:
+        np.testing.assert_array_equal(converted, rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "got an empty list"),
+        ([[0], 3, [1]], "got a list with a list"),
+        ([3, 4, 5], "got a list with an int"),
+        ([[0], [1]], "one list for each of the 3 users, in the order of split.user_ids; got 2 lists"),
+    ],
+)
+def test_rows_that_are_no_lists_of_all_users_are_refused(rows, message):
+    with pytest.raises(InputError, match=message):
+        convert_lists(rows, WIDE, "m")

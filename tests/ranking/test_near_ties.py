@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
@@ -9,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import Split
+from ipseval import ComputeOptions, Split, rank_positives
 from ipseval.ranking.candidates import Batch
 from ipseval.ranking.kernels.blocks import Shape, Tile, UndecidedItems
 from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
-from tests.inside.ranking import Factors, HeldOutPositives, select_kernels
+from tests.inside.ranking import Factors, HeldOutPositives, TopKCollector, _factor_topk, select_kernels
 from tests.ranking.worlds import ENGINES
 
 WIDTH = 400
@@ -123,3 +124,38 @@ def test_every_tile_lists_its_items_of_infinite_bias(width):
 
     assert len(list(factors.count(RecordingWorker(), None, width, None))) == -(-n_items // width)
     assert bias_by_item == {i: bias[i] for i in range(n_items) if np.isinf(bias[i])}
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_best_items_are_found_though_products_are_as_far_off_as_the_bound_allows(kernels, monkeypatch, k):
+    n_items = 300
+    score = np.full(n_items, 0.5)
+    score[200 : 200 + k] = 1.0  # the best items, whose products are too small
+    score[10 : 10 + k] = 0.999  # and others, whose products are too large
+    error = np.full(n_items, 0.01)
+    error[200 : 200 + k] = -0.01
+    factors = Factors.from_arrays(np.ones((1, 1)), score[:, None], None, "m")
+    factors = replace(factors, fast_item=(score + error)[:, None].astype(np.float32))
+    monkeypatch.setattr(Factors, "error_bound", lambda self, users: np.full(users.size, 0.01))
+    found = []
+    top = TopKCollector(k, lambda user, item, n_above, n_tied: found.extend(item.tolist()), np.array([0]))
+    batch = Batch(*(np.array(values) for values in ([0], [0, 1], [0], [0, 0], NONE)), 0)
+    _factor_topk.collect_topk(factors, batch, kernels, top)
+    assert found == list(range(200, 200 + k))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_few_undecided_items_of_many_positives_are_decided_by_exact_scores(engine):
+    rng = np.random.default_rng(3)
+    n_users = 45
+    n_items = 700
+    item = rng.normal(size=(n_items, 1))
+    item[:8, 0] = 1 + 1e-9 * np.arange(8)  # single precision holds none of these differences
+    user = 1 + rng.random((n_users, 1))
+    pairs = pd.DataFrame({"user": np.arange(n_users), "item": np.arange(n_users) % 8})
+    split = Split.from_frames(None, pairs, items=range(n_items))
+    compute = ComputeOptions(engine=engine, n_threads=1)
+    ranked = rank_positives((user, item), split, compute=compute)
+    n_larger = (item[:, 0] > 1 + 1e-8).sum()
+    assert ranked.n_above.tolist() == [n_larger + 7 - position for position in np.arange(n_users) % 8]
+    assert not ranked.n_tied.any()

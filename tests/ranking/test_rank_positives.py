@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, SampledCandidates, Split, rank_positives
+from ipseval import ComputeOptions, InputError, SampledCandidates, Split, rank_positives
 from ipseval.ranking import top_items
-from tests.inside.ranking import HeldOutPositives, exact_ranks
+from tests.inside.ranking import HeldOutPositives, _rank_counts, exact_ranks
+from tests.ranking.worlds import make_world
 
 TRAIN = {"user": [0, 2], "item": [0, 3]}
 TEST = {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]}
@@ -150,3 +151,15 @@ def test_items_that_are_all_drawn_have_probability_one():
     ranked = rank_positives(SCORES[:2], split, candidates=candidates)
     assert (ranked.n_above.tolist(), ranked.n_candidates.tolist()) == ([2], [6])
     assert ranked.sampling.above_estimate.tolist() == [2.0]
+
+
+def test_the_comparisons_of_all_rankings_of_a_process_are_counted(monkeypatch):
+    monkeypatch.setattr(_rank_counts.Work, "comparisons", 0.0)
+    world = make_world(5, 6, {(0, 5)}, {(0, 0), (0, 1), (2, 3)})
+    scores = np.zeros((5, 6))
+    rank_positives(scores, world.split)
+    assert _rank_counts.Work.comparisons == 3 * 6
+    rank_positives(scores, world.split, top_k=2)  # and for the best items those of every user
+    assert _rank_counts.Work.comparisons == 3 * 6 + (3 + 5) * 6
+    rank_positives(scores, world.split, compute=ComputeOptions(engine="numpy"))
+    assert _rank_counts.Work.comparisons == 3 * 6 + (3 + 5) * 6

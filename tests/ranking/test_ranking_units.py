@@ -131,6 +131,34 @@ def test_a_record_of_chosen_positives_holds_the_draws_among_them(keep):
     assert (subset.n_sampled, subset.replacement, subset.uniform) == (3, True, False)
 
 
+def make_record(pool: str, **fields: object) -> Sampling:
+    """Return the record of three positives of a user, of which the last two tie, and of one of another."""
+    values = {"order": np.array([0, 1, 1, 0]), **fields}
+    return Sampling(
+        n_sampled=3, n_candidates=np.full(4, 9), replacement=True, uniform=True, pool=pool, **values
+    )
+
+
+def test_positives_join_a_shared_list_unless_they_are_in_it():
+    user = np.array([0, 0, 0, 1])
+    alone = [[0, 1, 1, 0], [0, 1, 1, 0], [2, 2, 2, 0]]
+    # Drawn were the first positive as a competitor of the second, and the second as one of the third.
+    drawn = [[0, 0, 1, 0], [0, 1, 0, 0], [2, 1, 1, 0]]
+    pairs = np.array([[1, 0], [2, 1]])
+    no_pairs = np.zeros((0, 2), dtype=np.int64)
+    for record, expected in (
+        (make_record("unobserved"), alone),
+        (make_record("unobserved", drawn_pairs=pairs), alone),
+        (make_record("candidates", drawn_pairs=no_pairs), alone),
+        (make_record("candidates", drawn_pairs=pairs), drawn),
+        (make_record("unobserved+positives"), [[0] * 4] * 3),
+    ):
+        assert [counts.tolist() for counts in record.count_in_shared_list(user)] == expected
+    for record in (make_record("candidates"), make_record("unobserved", order=None)):
+        with pytest.raises(InputError, match="do not say which positives were drawn"):
+            record.count_in_shared_list(user)
+
+
 def test_a_rank_estimate_needs_both_estimates_above_and_tied():
     above_values = np.array([2.0, 0.0])
     tied_values = np.array([1.0, 0.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,14 @@ from scipy.sparse import csr_matrix
 
 from ipseval import InputError
 from ipseval.ranking.kernels import numpy_kernels
-from tests.inside.ranking import CallableScorer, DenseScorer, Factors, SparseScorer, as_scorer
+from tests.inside.ranking import (
+    CallableScorer,
+    DenseScorer,
+    Factors,
+    SparseScorer,
+    as_scorer,
+    is_score_array,
+)
 from tests.ranking.worlds import make_world
 
 SPLIT = make_world(3, 4, {(0, 0)}, {(0, 1), (1, 2), (2, 3)}).split
@@ -55,9 +63,40 @@ def test_an_object_with_a_method_block_is_used_as_a_scorer():
     assert as_scorer(scorer, SPLIT, "m") is scorer
 
 
+def test_an_object_with_factors_of_both_sides_is_a_factor_model():
+    scorer = as_scorer(SimpleNamespace(user_factors=USER, item_factors=ITEM), SPLIT, "m")
+    np.testing.assert_array_equal(scorer.item, ITEM)
+    for half in (SimpleNamespace(user_factors=USER), SimpleNamespace(item_factors=ITEM)):
+        with pytest.raises(InputError, match=r"^m is a SimpleNamespace; expected"):
+            as_scorer(half, SPLIT, "m")
+
+
+def test_arrays_of_scores_have_the_shape_of_the_split_and_numbers():
+    for scores in (SCORES, SCORES.astype(np.int8), SCORES.astype(np.uint64)):
+        assert is_score_array(scores, SPLIT)
+    for model in (SCORES[:, :2], SCORES.T, SCORES > 3, SCORES * 1j, pd.DataFrame(SCORES), SCORES.tolist()):
+        assert not is_score_array(model, SPLIT)
+
+
+def test_an_object_that_converts_to_an_array_is_an_array_of_scores():
+    class Tensor:
+        shape = (3, 4)
+
+        def __array__(self, dtype=None, copy=None):
+            return SCORES
+
+    np.testing.assert_array_equal(as_scorer(Tensor(), SPLIT, "m").scores, SCORES)
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
+        (np.zeros((4, 5)), "m has shape (4, 5); expected (3, 4), rows in the order of split.user_ids and "
+         "columns in the order of split.item_ids. Does its first row and column belong to padding? Pass "
+         "scores[1:, 1:]."),
+        ((ITEM, USER), "m: factors must be of 3 users and 4 items; got 4 and 3 rows. Pass (user_factors, "
+         "item_factors) in this order; if the training matrix is items × users, transpose it: "
+         "train=train.T, test=test.T."),
         (SCORES.T, "m has shape (4, 3); expected (3, 4), rows in the order of split.user_ids and columns in "
          "the order of split.item_ids. It looks transposed."),
         (SCORES[:2], "m has shape (2, 4); expected (3, 4), rows in the order of split.user_ids and columns "

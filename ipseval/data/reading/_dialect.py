@@ -26,7 +26,9 @@ _NUMBER = re.compile(
 
 
 def find_separator(lines: Sequence[str]) -> str:
-    """Return the separator that gives most lines the same number of fields, more than one."""
+    """Return the separator that gives most lines the same number of fields, more than one; else blanks."""
+    # Titles and times contain blanks too, so that blanks separate fields only if no other separator fits. One
+    # that most lines lack does not fit: their most common number of fields is one.
     best_separator = BLANKS
     best_score = (0, 0)
     for separator in SEPARATORS:
@@ -35,13 +37,7 @@ def find_separator(lines: Sequence[str]) -> str:
         if n_fields > 1 and (n_lines, n_fields) > best_score:
             best_separator = separator
             best_score = (n_lines, n_fields)
-    # Titles and times contain blanks too, so that blanks separate fields only if no other separator fits.
-    if 2 * best_score[0] >= len(lines):
-        return best_separator
-    n_with_separator = sum(len(split_fields(line, best_separator)) > 1 for line in lines)
-    if 2 * n_with_separator >= len(lines):
-        return best_separator
-    return BLANKS
+    return best_separator
 
 
 def split_fields(line: str, separator: str) -> list[str]:

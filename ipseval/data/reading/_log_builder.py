@@ -533,16 +533,13 @@ def _find_first_cells(source: Source, names: Sequence[str]) -> dict[str, list[st
     """Return the first cells of columns of a file as text, by which its layout was found."""
     if source.layout is None:
         return {}
-    cells = {}
-    for position, name in enumerate(source.layout.columns):
-        if name in names:
-            cells[name] = [row[position] for row in source.layout.body]
-    known_cells: dict[str, list[str]] = {}
+    positions = {name: position for position, name in enumerate(source.layout.columns)}
+    cells: dict[str, list[str]] = {}
     for name in names:
-        if name in cells:
-            known_cells[name] = cells[name]
+        if name in positions:
+            cells[name] = [row[positions[name]] for row in source.layout.body]
 
-    return known_cells
+    return cells
 
 
 def _load_all_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]]:

@@ -155,7 +155,7 @@ def _compute_share_in_range(values: AnyArray, unit: Unit) -> float:
 def _convert_to_dates(numbers: ValueColumn, name: str, unit: Unit) -> ValueColumn:
     """Return numbers in a unit of time since 1970 as dates in nanoseconds."""
     factor = NANOSECONDS_PER_UNIT[unit]
-    limit = (2**63 - 1) // factor
+    limit = int(np.iinfo(np.int64).max) // factor
     problem = describe_entries(
         ~numbers.missing & (np.abs(numbers.values) > limit),
         numbers.values,

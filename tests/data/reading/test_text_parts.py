@@ -1,0 +1,298 @@
+"""Parts of the reading of text: separators, headers, quotation marks, spellings of numbers, and ids."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.errors import InputError
+from tests.inside.data import (
+    START,
+    are_records,
+    are_whole_numbers,
+    count_fields,
+    decode_start,
+    encode_id_column,
+    find_places,
+    find_quoting,
+    find_separator,
+    has_header,
+    is_in_usual_spelling,
+    is_regular,
+    open_records,
+    refuse_foreign,
+    split_fields,
+    sum_field_lengths,
+    sum_lengths_of_numbers,
+)
+
+COMMA = ord(",")
+
+
+@pytest.mark.parametrize(
+    ("lines", "separator"),
+    [
+        (["1,2", "3,4"], ","),
+        (["1\t2,5", "3\t4,5"], "\t"),
+        (["1::2::3", "4::5::6"], "::"),
+        (["1|2", "3|4"], "|"),
+        (["1;2,5;3", "4;5,5;6"], ";"),
+        (["1 2", "3 4"], r"\s+"),
+        (["a, b c", "d e"], ","),  # half of the lines have it
+        (["a, b c", "d e", "f g"], r"\s+"),
+        (["1,2,3", "1,2", "1,2,3,4", "5"], ","),  # lines of many lengths
+        (["only"], r"\s+"),
+    ],
+)
+def test_the_separator_gives_most_lines_one_number_of_fields(lines, separator):
+    assert find_separator(lines) == separator
+
+
+def test_fields_lose_the_marks_that_enclose_them_where_the_line_is_well_formed():
+    assert split_fields('1,"a, b",2', ",") == ["1", "a, b", "2"]
+    assert split_fields('1,"a,2', ",") == ["1", '"a', "2"]
+    assert split_fields("a  b\tc", r"\s+") == ["a", "b", "c"]
+    assert split_fields('"a"::"b"', "::") == ['"a"', '"b"']
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([["user", "item"], ["a", "b"]], True),
+        ([["user", "thing"], ["user", "b"]], None),
+        ([["user", "item"], ["user", "b"]], True),
+        ([["user", "thing"], ["a", "b"]], True),
+        ([["1", "item"], ["2", "3"]], False),
+        ([["who", "what"], ["1", "2"]], True),
+        ([["who", "what"], ["a", "2"], ["b", ""]], True),
+        ([["who", "what"], ["a", "b"]], None),
+        ([["who", "what"], ["a", "what"]], False),
+        ([["who", "what"], ["what", "a"]], None),
+        ([["who", "what"], ["7", "8", "9"]], None),  # a row of another length tells nothing
+        ([["who", "when"], ["a", "2026-03-01T12:00"]], True),
+        ([["", "what"], ["1", "a"]], True),
+        ([["2026-03-01", "a"], ["2026-03-02", "b"]], False),
+    ],
+)
+def test_the_first_row_names_columns_by_usual_names_or_above_numbers(rows, expected):
+    assert has_header(rows) is expected
+
+
+@pytest.mark.parametrize(
+    ("content", "quoting"),
+    [
+        (b"a,b\n", "none"),
+        (b'"a",b\n', "records"),
+        (b'"a\nb",c\n', "records"),
+        (b'a,"b""c"\n', "records"),
+        (b'a,5" disk\n', "lines"),
+        (b'a,5" disk and 6"\n', "lines"),
+        (b'a,5" disk\n"b,c\n', "none"),
+        (b'a,"b" c\n', "none"),
+        (b'a,"b\n', "none"),
+    ],
+)
+def test_marks_enclose_fields_of_records_or_of_lines_or_no_fields(content, quoting):
+    assert find_quoting(content, COMMA) == quoting
+
+
+@pytest.mark.parametrize("quoting", ["none", "records", "lines"])
+def test_fields_of_records_are_counted_as_by_the_csv_module(quoting):
+    rows = [["a", "b,c"], ["d", "e\nf", "g"], [""], ["h", 'i"j', "", "k"]]
+    if quoting == "lines":
+        rows[1][1] = "e f"
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(
+        rows if quoting != "none" else [["a", "b"], ["c"], ["", "", ""]]
+    )
+    counts = [2, 3, 1, 4] if quoting != "none" else [2, 1, 3]
+    assert count_fields(stream.getvalue().encode(), COMMA, quoting).tolist() == counts
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"1,2\n3,4\n", True),
+        (b"1,2\n3,4,5\n", False),
+        (b"1,2\n3\n", False),
+        (b'1,2\n"3",4\n', False),
+        (b"1,2\n\n", False),
+    ],
+)
+def test_a_text_is_regular_if_every_line_has_the_same_fields_without_marks(content, expected):
+    assert is_regular(content, COMMA, 2) is expected
+
+
+def test_lengths_of_fields_are_summed_over_lines_of_any_length():
+    rng = np.random.default_rng(0)
+    rows = [["x" * rng.integers(0, 9) for _ in range(3)] for _ in range(200)]
+    content = "".join(",".join(row) + "\n" for row in rows).encode()
+    expected = [sum(len(row[column]) for row in rows) for column in range(3)]
+    assert sum_field_lengths(content, COMMA, 3).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "values", [[0], [7, 10, 99, 100, -1, -10, -999], [10**18 - 1, -(10**18) + 1], [9, 10], [999, 1000], []]
+)
+def test_numbers_have_as_many_letters_as_their_text(values):
+    array = np.array(values, dtype=np.int64)
+    expected = sum(len(str(value)) for value in values)
+    assert sum_lengths_of_numbers(array) == expected
+    assert is_in_usual_spelling(pd.Series(array), expected) is bool(values)
+    assert not is_in_usual_spelling(pd.Series(array), expected + 1)
+
+
+def test_only_whole_numbers_of_eighteen_digits_have_a_usual_spelling():
+    assert not is_in_usual_spelling(pd.Series([10**18]), 19)
+    assert not is_in_usual_spelling(pd.Series([-(10**18)]), 20)
+    assert not is_in_usual_spelling(pd.Series([1.0]), 1)
+    assert are_whole_numbers(["0", "-7", "123456789012345678"])
+    for cell in ("007", "+7", "7.0", "-0", "1234567890123456789", ""):
+        assert not are_whole_numbers([cell])
+    assert not are_whole_numbers([])
+
+
+def encode(cells: list[object], **options: object):
+    return encode_id_column(nw.from_native(pd.Series(cells), series_only=True), "column 'id'", **options)
+
+
+def test_ids_of_text_files_are_numbers_if_all_are_written_as_distinct_ones():
+    column = encode(["10", "9", None, "9"], from_text=True)
+    assert column.ids.ids.tolist() == [9, 10]
+    assert column.ids.codes.tolist() == [1, 0, -1, 0]
+    assert encode(["10.0", "9"], from_text=True).ids.ids.tolist() == [9, 10]
+    assert encode(["7", "7.0"], from_text=True).ids.ids.tolist() == ["7", "7.0"]
+    assert encode(["10", "9"]).ids.ids.tolist() == ["10", "9"]
+    assert encode([10.0, 9.0, None]).ids.ids.tolist() == [9, 10]
+    assert encode([1.5, 9.0]).ids.ids.tolist() == [1.5, 9.0]
+
+
+def test_blanks_around_ids_are_removed_and_counted():
+    for options in ({"from_text": True}, {"strip": True}):
+        column = encode(["a", " a", "b ", "c", None, " "], **options)
+        assert column.ids.ids.tolist() == ["a", "b", "c"]
+        assert column.ids.codes.tolist() == [0, 0, 1, 2, -1, -1]
+        assert [(count.count, count.total) for count in column.counts] == [(3, 6)]
+    assert encode(["a", " a"]).ids.ids.tolist() == [" a", "a"]
+    assert encode(["a", "b"], strip=True).counts == ()
+
+
+def test_named_words_and_numbers_are_missing_ids():
+    column = encode(["a", "NA", "b", "NA"], na_values=("NA",))
+    assert column.ids.ids.tolist() == ["a", "b"]
+    assert column.ids.codes.tolist() == [0, -1, 1, -1]
+    column = encode([-1, 5, 7], na_values=("-1",))
+    assert column.ids.ids.tolist() == [5, 7]
+    assert column.ids.codes.tolist() == [-1, 0, 1]
+    assert encode(["a"], na_values=("NA",)).ids.ids.tolist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "description"),
+    [
+        (["1.23457E+12", "7"], "numbers that a spreadsheet has shortened (1 of 2 ids: '1.23457E+12')"),
+        (["[1, 2]", "7"], "one id in each cell, or a list in each; got both (1 of 2 ids: '[1, 2]')"),
+        (["05 07", "x"], "got both (1 of 2 ids: '05 07')"),
+        (['"a', "b", "c"], "quotation marks; got some, because they are not balanced (1 of 3 ids: '\"a')"),
+        (["7", "8", "Total"], "got a line such as 'Total' in column 'id'"),
+        (["a", "b", "-- end"], "got a line such as '-- end'"),
+        (["a", "b", "(end"], "got a line such as '(end'"),
+        (["7", "8", "exported by me"], "got a line such as 'exported by me'"),
+    ],
+)
+def test_ids_of_text_files_that_are_no_ids_are_described(cells, description):
+    problems = encode(cells, from_text=True).problems
+    assert len(problems) == 1
+    assert description in problems[0].description
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["a", "b", "c"],
+        ["Total", "7", "8"],  # it is not the last row
+        ["Total", "7", "Total"],  # nor the only one
+        ["7", "a"],  # of two ids one may be text
+        ["7", "8", "B0X1"],  # it ends as an id does
+        ["7", "x", "abc"],  # others are text as well
+        ["7", "8", None],
+        ["a title", "another title"],
+        ["1E5", "7x"],
+    ],
+)
+def test_other_ids_of_text_files_have_no_problem(cells):
+    assert encode(cells, from_text=True).problems == ()
+
+
+def test_numbers_in_text_are_found_among_whole_numbers():
+    ids = np.array(["B0X", "7", "007", "9.0", "11"], dtype=object)
+    universe = np.array([9, 7, 5])
+    assert find_places(ids, universe, "column 'id'", from_text=True).tolist() == [-1, 1, -1, 0, -1]
+    numbers = np.array([5, 6])
+    assert find_places(numbers, universe, "column 'id'", from_text=True).tolist() == [2, -1]
+    with pytest.raises(InputError, match="column 'id'"):
+        find_places(ids, universe, "column 'id'", from_text=False)
+    assert find_places(numbers, universe, "column 'id'", from_text=False).tolist() == [2, -1]
+    text_universe = np.array(["7", "B0X"], dtype=object)
+    places = find_places(ids, text_universe, "column 'id'", from_text=True)
+    assert places.tolist() == [1, 0, -1, -1, -1]
+
+
+def test_a_tar_archive_is_known_by_its_mark_at_byte_257():
+    path = Path("log.csv")
+    with pytest.raises(InputError, match="it is a tar archive"):
+        refuse_foreign(path, b"x" * 257 + b"ustar" + b"x" * 100, "utf-8")
+    for text in (b"x" * 257 + b"vwxyz", b"x" * 257 + b"apple", b"x" * 256 + b"ustar", b"x" * 258 + b"ustar"):
+        refuse_foreign(path, text, "utf-8")
+
+
+def test_the_start_of_a_file_that_continues_ends_with_its_last_complete_line():
+    assert decode_start(b"a,b\r\nc,d\re", "utf-8") == "a,b\nc,d\ne"
+    assert decode_start("\ufeffa".encode(), "utf-8") == "a"
+    n_lines = START // 4
+    assert decode_start(b"a,b\n" * (n_lines - 1) + b"c,de", "utf-8") == "a,b\n" * (n_lines - 1)
+    assert decode_start(b"a,b\n" * (n_lines - 1) + b"c,d", "utf-8") == "a,b\n" * (n_lines - 1) + "c,d"
+    assert decode_start(b"a" * START, "utf-8") == "a" * START
+
+
+def test_tuples_have_a_layout_without_a_header_in_which_missing_cells_are_empty():
+    records = [("a", 1, None), ("b", 2.5, float("nan")), ["c", pd.NA, pd.NaT], ("d", np.float32("nan"), True)]
+    source = open_records(records, "the log")
+    assert source.layout.rows == (("a", "1", ""), ("b", "2.5", ""), ("c", "", ""), ("d", "", "True"))
+    assert not source.layout.header
+    assert source.columns == source.layout.columns == ("column 1", "column 2", "column 3")
+    assert source.load(["column 1"], [])["column 1"].to_list() == ["a", "b", "c", "d"]
+    with pytest.raises(InputError, match="must have one length; got lengths 2 to 3"):
+        open_records([("a", 1), ("b", 2, 3)], "the log")
+
+
+def test_records_are_lists_of_tuples_of_two_entries_or_more():
+    assert are_records([("a", "b"), ["a", "b", "c"]])
+    for source in ([], [("a",)], [("a", "b"), "cd"], (("a", "b"),), "ab", [["a", "b"], ["c"]]):
+        assert not are_records(source)
+
+
+def test_blanks_are_part_of_ids_in_memory():
+    log = ipseval.read(pd.DataFrame({"user": ["a", " a"], "item": ["x", "x"]}))
+    assert log.user_ids.tolist() == [" a", "a"]
+
+
+def test_an_id_that_is_no_usual_number_is_found_after_the_first_lines(tmp_path):
+    path = tmp_path / "log.csv"
+    numbers = [f"{row},{row % 600}" for row in range(1000)]
+    path.write_text("user,item\n" + "\n".join([*numbers, "1001,007"]) + "\n")
+    log = ipseval.read(path)
+    assert log.n_items == 601
+    assert log.item_ids[log.item[-1]] == "007"
+    assert (log.user_ids.dtype, log.item_ids.dtype) == (np.int64, object)
+    path.write_text("user,item\n" + "\n".join([*numbers, "1001,7"]) + "\n")
+    log = ipseval.read(path)
+    assert log.n_items == 600
+    assert log.item_ids.dtype == log.user_ids.dtype == np.int64
