@@ -156,7 +156,7 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
         test_frame,
         value="value" if has_values else None,
         timestamp="timestamp" if has_timestamps else None,
-        **load_universe(options),
+        **_find_universe(train, parts[0], options),
         duplicates="keep" if options.duplicates == "keep" else "raise",
         overlap=options.overlap,
         seen="include" if options.seen == "include" else "exclude",
@@ -169,13 +169,25 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
     return replace(split, **counted)
 
 
+def _find_universe(entry: str, log: Interactions, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the ids of --users and --items; without them, those of all rows and columns of a matrix."""
+    universe = load_universe(options)
+    if not entry.lower().endswith(".npz"):
+        return universe
+    if universe["users"] is None:
+        universe["users"] = log.user_ids
+    if universe["items"] is None:
+        universe["items"] = log.item_ids
+    return universe
+
+
 def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:
     """Return the recommenders of --model: the content of files, and baselines trained on the training part."""
     from ipseval.ranking.baselines import BASELINES
     from ipseval.utils.registry import look_up
 
     models: dict[str, object] = {}
-    for entry in options.model or list(BASELINES):
+    for entry in _split_baselines(options.model) or list(BASELINES):
         name, equals, path = entry.partition("=")
         if not name or (equals and not path):
             raise InputError(f"--model takes NAME=FILE or the name of a baseline; got {entry!r}.")
@@ -184,6 +196,7 @@ def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:
         if equals:
             models[name] = _load_scores(path, options)
         else:
+            name = name.replace("-", "_")
             advice = {name: "Use --model NAME=FILE for your own recommender."}
             train_baseline = look_up(BASELINES, name, "baseline", advice)
             if name == "random":
@@ -193,14 +206,27 @@ def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:
     return models
 
 
-def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray:
-    """Return the scores or recommendation lists of a file."""
+def _split_baselines(entries: list[str] | None) -> list[str]:
+    """Return the entries of --model, in which names of baselines may be separated by commas."""
+    names: list[str] = []
+    for entry in entries or ():
+        if "=" in entry:
+            names.append(entry)
+        else:
+            names += split_labels(entry) or [entry]
+    return names
+
+
+def _load_scores(
+    entry: str, options: argparse.Namespace
+) -> Lists | AnyArray | tuple[AnyArray, AnyArray]:
+    """Return the scores, factors or recommendation lists of a file."""
     from ipseval.data.reading import read_lists
-    from ipseval.utils.artefacts import ARRAYS, read_array
+    from ipseval.utils.artefacts import ARRAYS, read_scores
 
     spec = parse_file_entry(entry, LIST_OPTIONS)
     if spec.path.lower().endswith(ARRAYS):
-        return read_array(spec.path)
+        return read_scores(spec.path)
     arguments = {
         "seen": "raise" if options.seen == "include" else options.seen,
         "unknown": options.unknown,

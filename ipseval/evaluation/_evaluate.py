@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
+import numpy.typing as npt
+
 from ipseval.data.reading.rating_scale import Threshold
 from ipseval.data.splits.split import SplitSummary, resolve_split
 from ipseval.errors import DataWarning
@@ -51,6 +53,8 @@ def evaluate(
     *,
     train: Any | None = None,
     threshold: Threshold | None = None,
+    users: npt.ArrayLike | None = None,
+    items: npt.ArrayLike | None = None,
     propensity: Propensity | PropensityModel | Mapping[Any, float] | AnyArray | str | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
@@ -79,11 +83,14 @@ def evaluate(
         passed by position: `evaluate(models, train, test)`.
     threshold : float, "all" or None, default None
         Smallest value of a positive in `train` and `test`, as in `read`.
-    propensity : Propensity, unfitted propensity model, its label, {item: P}, Series, array, or None, default None
+    users, items : array-like of ids, optional
+        All users and items, in the order of the rows and columns of scores and factors, as in
+        `Split.from_frames`. Default: the sorted ids of `train` and `test`.
+    propensity : Propensity, unfitted model or its label, {item: P}, Series, frame, array, or None, default None
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. If None, only
         unweighted estimators are computed. Positives without a propensity are excluded from all estimators,
         also from aoa; a note states their number. An array holds P of each item, or of each user and item,
-        in the order of the ids of the split.
+        in the order of the ids of the split; a frame holds columns item and propensity, and perhaps user.
     metrics : labels or objects, default ("recall@10", "mean_dcg@10")
         Labels as in `ipseval.metric`, or metrics.
     estimators : labels or objects, optional
@@ -147,7 +154,7 @@ def evaluate(
     1  better  recall@10       aoa      0.61
     """
     # Every check runs before the ranking, which may take hours.
-    split = resolve_split(split, train, test, threshold)
+    split = resolve_split(split, train, test, threshold=threshold, users=users, items=items)
     models = name_models(models, split)
     check_models(models, "models", "scorer")
     for name, model in models.items():

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 import pandas as pd
 
-from ipseval.data.reading.column_names import normalize_name
+from ipseval.data.reading.column_names import match_columns, normalize_name
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, PropensityError, UnknownNameError
 from ipseval.estimators import Estimator, Sample
@@ -196,10 +196,14 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
         )
     if propensity is None or isinstance(propensity, Propensity):
         return propensity
+    columns = sorted(map(str, frame_columns(propensity)))
+    if columns:
+        has_users = "user" in match_columns(columns, {}, ("user",), essential=()).columns
+        propensity = KnownPropensity(pair=propensity) if has_users else KnownPropensity(item=propensity)
     if not hasattr(propensity, "fit") or isinstance(propensity, type):
         raise PropensityError(
             "propensity must be a Propensity or a model with fit(train), as PowerLawPropensity(gamma=0) is; "
-            f"got {type(propensity).__name__}. Pass propensities as {{item: P}}, or as "
+            f"got {type(propensity).__name__}. Pass propensities as {{item: P}}, as a frame, or as "
             "KnownPropensity(item=…) or KnownPropensity(pair=…)."
         )
     return fit(propensity)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from ipseval.data.reading import Lists, read_lists
 from ipseval.data.reading.column_names import match_columns
@@ -18,7 +19,7 @@ from ipseval.ranking._types import AnyModel
 from ipseval.ranking.candidates import CandidateLists, HeldOutPositives
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.ranking.top_lists import TopKCollector
-from ipseval.utils.artefacts import ARRAYS, read_array
+from ipseval.utils.artefacts import ARRAYS, read_scores
 from ipseval.utils.checks import describe_type, format_examples, warn_user
 from ipseval.utils.checks import format_count as pluralize
 from ipseval.utils.columns import frame_columns
@@ -357,6 +358,7 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
         * {user: [item, …]}, best first, {user: {item: score}} or {user: [(item, score), …]};
         * a list with a list of item ids for each user, in the order of `split.user_ids`;
         * a list with a list of scores of all items for each user, which becomes an array;
+        * a list of tuples (user, item, score), if its length is not the number of users;
         * an array of item positions with a row for each user, or the pair (items, scores) of such arrays;
         * a run of ranx, or the path of a file of lists or of a NumPy array.
     split : Split
@@ -400,10 +402,10 @@ def _is_path(model: object) -> bool:
     return isinstance(model, str) and Path(model).is_file()
 
 
-def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray:
-    """Return the array or the recommendation lists of a file."""
+def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray | tuple[AnyArray, AnyArray]:
+    """Return the array, the factors or the recommendation lists of a file."""
     if str(path).lower().endswith(ARRAYS):
-        return read_array(Path(path))
+        return read_scores(Path(path))
     return read_lists(path)
 
 
@@ -466,16 +468,34 @@ def _convert_rows(model: list[AnyModel], split: Split, name: str) -> Lists | Any
             f"{name} must be scores or recommendation lists; got {description}. Pass {{user: [item, …]}}, or "
             "one list of item ids for each user in the order of split.user_ids."
         )
+    if len(model) != split.n_users and _are_scored_pairs(model):
+        return _convert_scored_pairs(model)
     if len(model) != split.n_users:
         raise InputError(
             f"{name} must have one list for each of the {split.n_users:,} users, in the order of "
-            f"split.user_ids; got {len(model):,} lists. Pass {{user: [item, …]}} to name the users."
+            f"split.user_ids; got {len(model):,} lists. Pass {{user: [item, …]}} to name the users, or tuples "
+            "(user, item, score)."
         )
     scores = _read_scores(model, split)
     if scores is not None:
         return scores
     users = split.user_ids.tolist()
     return Lists(dict(zip(users, model, strict=True)))
+
+
+def _are_scored_pairs(model: list[AnyModel]) -> bool:
+    """Return whether all entries are tuples (user, item, score), whose score is a fraction somewhere."""
+    has_fraction = False
+    for entry in model:
+        if not isinstance(entry, tuple) or len(entry) != 3 or not isinstance(entry[2], (float, np.floating)):
+            return False
+        has_fraction = has_fraction or entry[2] != np.floor(entry[2])
+    return has_fraction
+
+
+def _convert_scored_pairs(pairs: list[tuple[Hashable, Hashable, float]]) -> Lists:
+    """Return tuples (user, item, score) as `Lists`."""
+    return Lists(pd.DataFrame(pairs, columns=["user", "item", "score"]))
 
 
 def _read_scores(model: list[AnyModel], split: Split) -> AnyArray | None:

@@ -376,12 +376,25 @@ def _read_text_table(path: str | Path, separator: str, roles: Mapping[str, str])
     return pd.read_csv(path, sep=separator, keep_default_na=False, na_values=missing_text)
 
 
+def read_scores(path: str | Path) -> AnyArray | tuple[AnyArray, AnyArray]:
+    """Return the array in a file, or the factors in a .npz file with the arrays user_factors and item_factors."""
+    if Path(path).suffix == ".npz":
+        arrays = read_arrays(path)
+        has_bias = any("bias" in name for name in arrays)
+        if {"user_factors", "item_factors"} <= arrays.keys() and not has_bias:
+            return arrays["user_factors"], arrays["item_factors"]
+    return read_array(path)
+
+
 def read_array(path: str | Path) -> AnyArray:
     """Return the array in a .npy file (memory-mapped, read-only) or the only one in a .npz file."""
     if Path(path).suffix == ".npz":
         arrays = read_arrays(path)
         if len(arrays) != 1:
-            raise InputError(f"{path} must hold one array; got {len(arrays)}.")
+            names = ", ".join(sorted(arrays))
+            raise InputError(
+                f"{path} must hold one array, or user_factors and item_factors; got {len(arrays)} ({names:.100})."
+            )
         return next(iter(arrays.values()))
     with reading(path):
         array: AnyArray = np.lib.format.open_memmap(path, mode="r")

@@ -495,8 +495,18 @@ def _merge_ids(id_arrays: list[AnyArray], column: str) -> AnyArray:
     return np.asarray(ids)
 
 
-def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | None = None) -> Split:
+def resolve_split(
+    split: object,
+    train: Any,
+    test: Any,
+    *,
+    threshold: Threshold | None = None,
+    users: npt.ArrayLike | None = None,
+    items: npt.ArrayLike | None = None,
+) -> Split:
     """Return the split that was passed, or the one of `train` and `test`, which may take its place.
+
+    `users` and `items` are the ids of the universe of `train` and `test`.
 
     Raises
     ------
@@ -523,6 +533,11 @@ def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | N
                 "threshold applies to `train` and `test`; got a split. Read its log by "
                 "ipseval.read(log, threshold=…)."
             )
+        if users is not None or items is not None:
+            raise InputError(
+                "users and items apply to `train` and `test`; got a split, which has user_ids and item_ids. "
+                "Leave them out."
+            )
         return split
     if test is None:
         if train is None:
@@ -536,7 +551,7 @@ def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | N
             "`test` requires `train`, the training interactions; got None. Pass train=frame, or "
             "split=Split.from_frames(None, test) where there are none."
         )
-    return Split.from_frames(train, test, threshold=threshold)
+    return Split.from_frames(train, test, threshold=threshold, users=users, items=items)
 
 
 def _find_metric_labels(test: object) -> list[str]:
