@@ -196,7 +196,6 @@ def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:
         if equals:
             models[name] = _load_scores(path, options)
         else:
-            name = name.replace("-", "_")
             advice = {name: "Use --model NAME=FILE for your own recommender."}
             train_baseline = look_up(BASELINES, name, "baseline", advice)
             if name == "random":

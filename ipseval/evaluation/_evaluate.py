@@ -29,6 +29,7 @@ from ipseval.evaluation.request import (
     Request,
     check_candidates,
     name_models,
+    refuse_column_name,
     resolve_propensity,
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning
@@ -162,6 +163,8 @@ def evaluate(
             check_ranks_of_split(model, split, name)
     if propensity is None and estimators is None and split.train.impressions is not None:
         propensity = ImpressionPropensity(log=split.train.impressions)
+    if isinstance(propensity, str):
+        refuse_column_name(propensity, test)
     fitted = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)

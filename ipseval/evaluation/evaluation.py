@@ -293,21 +293,38 @@ class Evaluation(Result):
     def _frame(self) -> pd.DataFrame:
         return tidy_frame(self._rows)
 
-    def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
+    def per_user(
+        self, model: str, metric: str | None = None, estimator: str | None = None
+    ) -> pd.Series[float]:
         """Return the value N_u/D_u of each user in the estimate.
 
         Parameters
         ----------
         model : str
             Name of the recommender.
-        metric, estimator : str
-            Labels of the metric and the estimator.
+        metric, estimator : str, optional
+            Labels of the metric and the estimator; they can be left out if there is only one.
 
         Returns
         -------
         Series
             Values indexed by user id.
+
+        Raises
+        ------
+        InputError
+            For names that this evaluation does not have, and for several metrics or estimators without a label.
         """
+        if metric is None and len(self.metrics) == 1:
+            metric = self.metrics[0]
+        if estimator is None and len(self.estimators) == 1:
+            estimator = self.estimators[0]
+        if metric is None or estimator is None:
+            example = (self.models[0], self.metrics[0], self.estimators[0])
+            raise InputError(
+                f"per_user needs a recommender, a metric and an estimator; got {model!r:.40}. Pass "
+                f"per_user{example}."
+            )
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
@@ -684,6 +701,9 @@ class Evaluation(Result):
     def sensitivity(self, gamma: npt.ArrayLike | None = None, *, standard_errors: bool = True) -> Sensitivity:
         """Return the estimates R(γ) over a grid of γ, the parameter of the power law.
 
+        Without a propensity, these are the estimates of SNIPS under the power law of the training counts, as in
+        the verdict.
+
         Parameters
         ----------
         gamma : array, optional
@@ -697,7 +717,30 @@ class Evaluation(Result):
             `frame` has a row per recommender, metric, estimator and γ; `tipping_points()` returns the γ at
             which two recommenders change order.
         """
+        if self.propensity is None:
+            return self._sensitivity_without_weights(gamma, standard_errors=standard_errors)
         return self._sensitivity(self.definitions, gamma, standard_errors=standard_errors)
+
+    def _sensitivity_without_weights(
+        self, gamma: npt.ArrayLike | None, *, standard_errors: bool
+    ) -> Sensitivity:
+        """Return the estimates of SNIPS over γ for an evaluation without a propensity."""
+        self._need_samples()
+        samples, propensity = self._power_law_samples()
+        metrics, estimators = self.definitions
+        weighted: dict[str, Estimator] = {}
+        for estimator in estimators:
+            counterpart = self._find_weighted_counterpart(estimator)
+            weighted[counterpart.label] = counterpart
+        return sensitivity(
+            samples,
+            metrics,
+            tuple(weighted.values()),
+            propensity,
+            gamma=GAMMA_GRID if gamma is None else gamma,
+            confidence_level=self.confidence_level,
+            standard_errors=standard_errors,
+        )
 
     def _sensitivity(
         self,

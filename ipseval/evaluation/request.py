@@ -209,6 +209,15 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
     return fit(propensity)
 
 
+def refuse_column_name(propensity: str, test: object) -> None:
+    """Raise `InputError` for the name of a column of the test frame in place of propensities."""
+    if propensity in frame_columns(test):
+        raise PropensityError(
+            f"propensity must be a model, its label, or propensities; got {propensity!r:.40}, a column of test. "
+            "Pass the frame itself: propensity=test, with the columns user, item and propensity."
+        )
+
+
 def warn_about_few_positives(size: SampleSize, estimators: Sequence[Estimator]) -> None:
     """Warn of estimators that need more positives per user to correct anything."""
     options = {}
@@ -252,9 +261,10 @@ def warn_about_sampling(positives: RankedPositives, metrics: Sequence[Metric]) -
         ):
             warn_user(
                 "Ranks are among each user's own candidates. If these are the items shown at random, "
-                "recommenders may rank in another order than in the catalogue (arXiv 2409.04810). Rank the "
-                "positives with candidates='all'.",
+                "recommenders may rank in another order than in the catalogue (arXiv 2409.04810).",
                 DataWarning,
+                advice="Rank the positives with {candidates=all}",
+                shell_advice="Leave out {candidates} to rank all items",
             )
         return
     labels = []

@@ -175,18 +175,20 @@ class ListResolver:
         self.unknown = "candidate"
         warn_user(
             f"{n_unknown:,} of {n_entries:,} entries of {self.name!r} have items without interactions in the "
-            "split. These items compete, as items that no test user chose. Pass "
-            "ipseval.Lists(…, unknown='drop') to leave them out.",
+            "split. These items compete, as items that no test user chose.",
             DataWarning,
+            advice="Pass ipseval.Lists(…, unknown='drop') to leave them out",
+            shell_advice="Pass {unknown=drop} to leave them out",
         )
 
     def _warn_about_seen_items(self, n_seen: int, n_entries: int) -> None:
         """Warn that the few training items in lists keep their positions, in which no hit is possible."""
         warn_user(
             f"{n_seen:,} of {n_entries:,} entries of {self.name!r} are training items of their user, which cannot "
-            "be hits. They keep their positions. Pass ipseval.Lists(…, seen='drop') to move the other entries "
-            "up.",
+            "be hits. They keep their positions.",
             DataWarning,
+            advice="Pass ipseval.Lists(…, seen='drop') to move the other entries up",
+            shell_advice="Pass {seen=drop} to move the other entries up",
         )
 
     def _drop_seen(self, seen: BoolArray, user: IntArray, item: IntArray, keep: BoolArray) -> None:

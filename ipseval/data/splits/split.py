@@ -338,7 +338,9 @@ class Split(Universe):
         """
         if self.seen != "exclude":
             raise InputError(
-                f"{computation} leaves training items out; pass a split made with seen='exclude'."
+                f"{computation} leaves training items out.",
+                advice="Pass a split made with {seen=exclude}",
+                shell_advice="Leave out {seen=include}",
             )
 
     @classmethod
