@@ -17,10 +17,12 @@ from typing import Any, Unpack
 import numpy.typing as npt
 
 from ipseval.data.reading.rating_scale import Threshold
+from ipseval.data.splits import Split
 from ipseval.data.splits.split import SplitSummary, resolve_split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator
 from ipseval.estimators.sample import NRelevantLike
+from ipseval.evaluation.array_order import warn_about_order
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction, build_evaluation
 from ipseval.evaluation.request import (
@@ -29,7 +31,7 @@ from ipseval.evaluation.request import (
     Request,
     check_candidates,
     name_models,
-    refuse_column_name,
+    read_propensity_column,
     resolve_propensity,
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning
@@ -91,7 +93,8 @@ def evaluate(
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. If None, only
         unweighted estimators are computed. Positives without a propensity are excluded from all estimators,
         also from aoa; a note states their number. An array holds P of each item, or of each user and item,
-        in the order of the ids of the split; a frame holds columns item and propensity, and perhaps user.
+        in the order of the ids of the split; a frame holds columns item and propensity, and perhaps user. The
+        name of a column of `test` takes its values.
     metrics : labels or objects, default ("recall@10", "mean_dcg@10")
         Labels as in `ipseval.metric`, or metrics.
     estimators : labels or objects, optional
@@ -155,16 +158,18 @@ def evaluate(
     1  better  recall@10       aoa      0.61
     """
     # Every check runs before the ranking, which may take hours.
+    has_parts = not isinstance(split, Split)
     split = resolve_split(split, train, test, threshold=threshold, users=users, items=items)
     models = name_models(models, split)
     check_models(models, "models", "scorer")
+    if has_parts:
+        warn_about_order(models, split, has_users=users is not None, has_items=items is not None)
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_ranks_of_split(model, split, name)
     if propensity is None and estimators is None and split.train.impressions is not None:
         propensity = ImpressionPropensity(log=split.train.impressions)
-    if isinstance(propensity, str):
-        refuse_column_name(propensity, test)
+    propensity = read_propensity_column(propensity, test)
     fitted = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)

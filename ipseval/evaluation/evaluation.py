@@ -294,7 +294,7 @@ class Evaluation(Result):
         return tidy_frame(self._rows)
 
     def per_user(
-        self, model: str, metric: str | None = None, estimator: str | None = None
+        self, model: str | None = None, metric: str | None = None, estimator: str | None = None
     ) -> pd.Series[float]:
         """Return the value N_u/D_u of each user in the estimate.
 
@@ -302,8 +302,8 @@ class Evaluation(Result):
         ----------
         model : str
             Name of the recommender.
-        metric, estimator : str, optional
-            Labels of the metric and the estimator; they can be left out if there is only one.
+        metric, estimator : str
+            Labels of the metric and the estimator.
 
         Returns
         -------
@@ -313,13 +313,9 @@ class Evaluation(Result):
         Raises
         ------
         InputError
-            For names that this evaluation does not have, and for several metrics or estimators without a label.
+            Unless all three are named, and this evaluation has them.
         """
-        if metric is None and len(self.metrics) == 1:
-            metric = self.metrics[0]
-        if estimator is None and len(self.estimators) == 1:
-            estimator = self.estimators[0]
-        if metric is None or estimator is None:
+        if model is None or metric is None or estimator is None:
             example = (self.models[0], self.metrics[0], self.estimators[0])
             raise InputError(
                 f"per_user needs a recommender, a metric and an estimator; got {model!r:.40}. Pass "
@@ -1221,6 +1217,10 @@ class Evaluation(Result):
         InputError
             Where the evaluation lacks the data of the plot.
         """
+        if isinstance(kind, str) and Path(kind).suffix:
+            raise InputError(
+                f"kind must be a kind of plot; got the file {kind!r:.60}. Pass plot().figure.savefig({kind!r:.60})."
+            )
         return plot_evaluation(self, kind, metric=metric, estimator=estimator, by=by, ax=ax)
 
     def log(self, tracker: Any) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ipseval.data.reading.column_names import match_columns, normalize_name
 from ipseval.data.splits import Split
-from ipseval.errors import DataWarning, InputError, PropensityError, UnknownNameError
+from ipseval.errors import DataWarning, InputError, ProblemsError, PropensityError, UnknownNameError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.guarantees import NRelevant
 from ipseval.estimators.labels import default_estimators, resolve_estimator
@@ -209,13 +209,17 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
     return fit(propensity)
 
 
-def refuse_column_name(propensity: str, test: object) -> None:
-    """Raise `InputError` for the name of a column of the test frame in place of propensities."""
-    if propensity in frame_columns(test):
-        raise PropensityError(
-            f"propensity must be a model, its label, or propensities; got {propensity!r:.40}, a column of test. "
-            "Pass the frame itself: propensity=test, with the columns user, item and propensity."
-        )
+def read_propensity_column(propensity: Any, test: object) -> Any:
+    """Return the propensities in a column of the test frame, if `propensity` names one; else it is unchanged."""
+    if not isinstance(propensity, str) or propensity not in frame_columns(test):
+        return propensity
+    frame = as_frame(test)
+    assert frame is not None
+    match = match_columns(list(frame.columns), {}, ("user", "item"))
+    if match.problems:
+        raise ProblemsError("the test frame", match.problems, "KnownPropensity(pair=frame)")
+    columns = {match.columns["user"]: "user", match.columns["item"]: "item", propensity: "propensity"}
+    return KnownPropensity(pair=frame.select(list(columns)).rename(columns).to_native())
 
 
 def warn_about_few_positives(size: SampleSize, estimators: Sequence[Estimator]) -> None:

@@ -191,10 +191,19 @@ class ListResolver:
             shell_advice="Pass {seen=drop} to move the other entries up",
         )
 
+    def _hold_all_items(self, user: IntArray, item: IntArray) -> bool:
+        """Return whether the list of every user holds all items of the split."""
+        is_known = (user >= 0) & (item >= 0)
+        lengths = np.bincount(user[is_known])
+        return bool((lengths[lengths > 0] == self.split.n_items).all())
+
     def _drop_seen(self, seen: BoolArray, user: IntArray, item: IntArray, keep: BoolArray) -> None:
         """Remove from `keep` the training items of their user, or record a problem."""
         treatment_of_seen = self.lists.seen
-        if treatment_of_seen == "raise" and not self._has_options and seen.sum() <= MOST_SEEN * seen.size:
+        may_choose = treatment_of_seen == "raise" and not self._has_options
+        if may_choose and self._hold_all_items(user, item):  # scores of all pairs, as in a matrix
+            treatment_of_seen = "drop"
+        elif may_choose and seen.sum() <= MOST_SEEN * seen.size:
             treatment_of_seen = "keep"
             self._warn_about_seen_items(int(seen.sum()), seen.size)
         if treatment_of_seen == "raise":
@@ -438,7 +447,7 @@ def _are_position_arrays(model: object, split: Split) -> bool:
 def _has_list_columns(model: object) -> bool:
     """Return whether a frame has columns of users, items and ranks or scores under other common names."""
     columns = sorted(frame_columns(model), key=str)
-    if {"user", "item"} <= set(columns) or not 3 <= len(columns) <= MOST_COLUMNS:
+    if is_list_frame(model) or not 3 <= len(columns) <= MOST_COLUMNS:
         return False
     roles = match_columns(columns, {}, ("user", "item", "rank", "score")).columns
     return {"user", "item"} <= set(roles) and bool({"rank", "score"} & set(roles))

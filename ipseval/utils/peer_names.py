@@ -400,9 +400,7 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "min_interactions",
         "min_support",
     ),
-    "ipseval.read(path) for a log, or ipseval.Evaluation.load(path) for a result": (
-        "load",
-    ),
+    "ipseval.read(path) for a log, or ipseval.Evaluation.load(path) for a result": ("load",),
     "ipseval.split_temporal(log), or split_global_time": (
         "split_time",
         "time_split",
@@ -425,9 +423,7 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "p_values",
         "ttest_rel",
     ),
-    "ipseval.plan_exposure(ipseval.correct(models, split))": (
-        "plan",
-    ),
+    "ipseval.plan_exposure(ipseval.correct(models, split))": ("plan",),
     "layout=, or leave it out, because the content decides": (
         "format",
         "file_format",
