@@ -327,20 +327,17 @@ class RowReader:
 
 
 def _list_items(log: Interactions, users: IntArray) -> list[IntArray]:
-    """Return the distinct items of each user."""
-    keys = log.pair_key
-    is_sorted_and_distinct = bool((keys[1:] > keys[:-1]).all())
-    if not is_sorted_and_distinct:
-        is_sampled = np.zeros(log.n_users, dtype=bool)
-        is_sampled[users] = True
-        rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
-        keys = np.unique(keys[rows])
-    starts = np.searchsorted(keys, users * np.int64(log.n_items))
+    """Return the distinct items of each user, ascending."""
+    if log.has_ascending_pairs:  # known from the ranking
+        starts = np.searchsorted(log.pair_key, users * np.int64(log.n_items))
+        stops = np.searchsorted(log.pair_key, (users + 1) * np.int64(log.n_items))
+        return [log.item[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    is_sampled = np.zeros(log.n_users, dtype=bool)
+    is_sampled[users] = True
+    rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
+    keys = np.unique(log.user[rows] * np.int64(log.n_items) + log.item[rows])
     stops = np.searchsorted(keys, (users + 1) * np.int64(log.n_items))
-    items = []
-    for start, stop in zip(starts, stops, strict=True):
-        items.append(keys[start:stop] % log.n_items)
-    return items
+    return np.split(keys % log.n_items, stops[:-1])
 
 
 def _sample_items(items: IntArray, rng: np.random.Generator) -> IntArray:

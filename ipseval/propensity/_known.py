@@ -250,12 +250,10 @@ def _rename_usual_columns(table: Any, roles: tuple[str, ...]) -> Any:
     if frame is None or set(roles) <= set(frame.columns):
         return table
     match = match_columns([str(column) for column in frame.columns], {}, roles)
-    if set(match.columns) != set(roles):  # `_require_columns` names the column that is missing
-        return table
     names = {}
     for role, column in match.columns.items():
         names[column] = role
-    return frame.select(list(names)).rename(names).to_native()
+    return frame.rename(names).to_native()  # `_require_columns` names a column that is missing
 
 
 def _require_columns(table: Any, names: tuple[str, ...]) -> Any:
