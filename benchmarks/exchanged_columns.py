@@ -19,7 +19,7 @@ from reproductions.tables import data_folder, markdown
 
 N_ROWS = 200_000  # that are read of each file
 TABLES = {
-    "MovieLens 100K": ("ml-100k/u.data", "\t", None, (0, 1)),
+    "MovieLens 100K": ("ml-100k/u.data", "\t", 0, (0, 1)),
     "MovieLens latest small": ("ml-latest-small/ratings.csv", ",", 0, (0, 1)),
     "CM100K": ("cm100k/ratings.tsv", "\t", 0, (0, 1)),
 }

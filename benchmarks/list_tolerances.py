@@ -23,6 +23,8 @@ from ipseval.data.splits import split_random
 from reproductions.tables import data_folder, markdown
 
 DEPTHS = (10, 20, 50)
+LIMITS = (0.05, 0.1, 0.15, 0.2, 0.25)
+Shares = dict[tuple[str, int], list[float]]  # reason and depth -> share of each baseline
 MOST_USERS = 500  # whose lists are made
 MOST_ITEMS = 4_000  # beyond which EASE takes minutes
 
@@ -69,74 +71,98 @@ def fit_baselines(train: ipseval.Interactions) -> Iterator[tuple[str, np.ndarray
             yield baseline, fit_scores(baseline, train)
 
 
-def measure_seen(frame: pd.DataFrame, seed: int) -> dict[str, list[float]]:
+def measure_seen(frame: pd.DataFrame, seed: int) -> Shares:
     """Return the shares of training items in lists, by what was removed from the lists and by depth."""
     split = split_random(ipseval.read(frame[["user", "item"]]), rng=seed)
     train = split.train
     seen = to_mask(train)
     rng = np.random.default_rng(seed)
-    hidden = {"nothing": np.zeros_like(seen)}
-    hidden["all but a tenth"] = seen & (rng.random(seen.shape) >= 0.1)
+    hidden = {"none": np.zeros_like(seen)}
+    hidden["nine of ten"] = seen & (rng.random(seen.shape) >= 0.1)
     if "rating" in frame:
         ratings = np.zeros(seen.shape)
         user = pd.Index(split.user_ids).get_indexer(frame["user"])
         item = pd.Index(split.item_ids).get_indexer(frame["item"])
         ratings[user, item] = frame["rating"]
-        hidden["ratings from 4"] = seen & (ratings >= 4)
+        hidden["those rated 4 or more"] = seen & (ratings >= 4)
     users = rng.permutation(train.n_users)[:MOST_USERS]
-    shares: dict[str, list[float]] = {}
+    shares: Shares = {}
     for _, scores in fit_baselines(train):
         for name, mask in hidden.items():
             for depth in DEPTHS:
                 best = list_best(scores[users], mask[users], depth)
                 share = float(np.take_along_axis(seen[users], best, axis=1).mean())
-                shares.setdefault(f"{name}, {depth} items", []).append(share)
+                shares.setdefault((name, depth), []).append(share)
     return shares
 
 
-def measure_unknown(frame: pd.DataFrame, seed: int) -> dict[str, list[float]]:
+def measure_unknown(frame: pd.DataFrame, seed: int) -> Shares:
     """Return the shares of list entries with items that have no interactions in a split, by the reason."""
     pairs = frame[["user", "item"]]
     known: dict[str, pd.Series] = {}
     for minimum in (2, 5):
         counts = pairs["item"].map(pairs["item"].value_counts())
-        known[f"items with fewer than {minimum} interactions left out"] = pairs["item"][counts >= minimum]
+        known[f"items with fewer than {minimum} interactions are left out"] = pairs["item"][counts >= minimum]
     if "time" in frame:
         order = frame["time"].rank(method="first", pct=True)
         for share in (0.05, 0.1, 0.2):
-            known[f"trained on {share:.0%} later interactions"] = pairs["item"][order <= 1 - share]
+            known[f"the newest {share:.0%} of interactions are later"] = pairs["item"][order <= 1 - share]
     log = ipseval.read(pairs)
     seen = to_mask(log)
     users = np.random.default_rng(seed).permutation(log.n_users)[:MOST_USERS]
-    shares: dict[str, list[float]] = {}
+    shares: Shares = {}
     for _, scores in fit_baselines(log):
         for depth in DEPTHS:
-            best = log.item_ids[list_best(scores[users], seen[users], depth)]
+            positions = list_best(scores[users], seen[users], depth)
+            share = float((~np.isin(positions, log.item_ids)).mean())
+            shares.setdefault(("positions in place of ids", depth), []).append(share)
+            best = log.item_ids[positions]
             for name, items in known.items():
                 share = float((~np.isin(best, items.unique())).mean())
-                shares.setdefault(f"{name}, {depth} items", []).append(share)
+                shares.setdefault((name, depth), []).append(share)
     return shares
 
 
-def add_rows(rows: list[tuple[str, ...]], log_name: str, shares: dict[str, list[float]]) -> None:
-    for label, values in shares.items():
-        low, high = min(values), max(values)
-        rows.append((log_name, label, f"{low:.1%}", f"{high:.1%}"))
+def add_rows(rows: list[tuple[str, ...]], log_name: str, kind: str, shares: Shares) -> None:
+    """Add a row for each reason, with the lowest and the highest share of the baselines at each depth."""
+    for reason in dict.fromkeys(name for name, _ in shares):
+        cells = []
+        for depth in DEPTHS:
+            values = shares[reason, depth]
+            cells.append(f"{100 * min(values):.1f}–{100 * max(values):.1f}")
+        rows.append((log_name, kind, reason, *cells))
         print(*rows[-1], sep="; ", flush=True)
 
 
+def count_accepted(shares: Shares, reason: str, limit: float) -> str:
+    """Return how many lists of a baseline at a depth have at most a share of such entries."""
+    values = np.array([value for (name, _), group in shares.items() if name == reason for value in group])
+    return f"{int((values <= limit).sum())} of {values.size}"
+
+
 def main() -> None:
-    """Print the lowest and the highest share of each kind."""
+    """Print the lowest and the highest share of each kind, and the lists that some limits accept."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     add_write_option(parser)
     options = parser.parse_args()
     rows: list[tuple[str, ...]] = []
+    all_shares: Shares = {}
     for name, frame in read_logs(data_folder()):
-        add_rows(rows, f"{name}: training items", measure_seen(frame, options.seed))
-        add_rows(rows, f"{name}: unknown items", measure_unknown(frame, options.seed))
-    header = ("log", "removed, depth", "lowest", "highest")
-    deliver("list-tolerances", markdown(header, rows), options.write)
+        seen_shares = measure_seen(frame, options.seed)
+        unknown_shares = measure_unknown(frame, options.seed)
+        add_rows(rows, name, "training items, removed:", seen_shares)
+        add_rows(rows, name, "unknown items:", unknown_shares)
+        for key, values in (seen_shares | unknown_shares).items():
+            all_shares.setdefault(key, []).extend(values)
+    header = ("log", "entries", "reason", *(f"% of {depth} items" for depth in DEPTHS))
+    reasons = dict.fromkeys(name for name, _ in all_shares)
+    limit_rows = [
+        (reason, *(count_accepted(all_shares, reason, limit) for limit in LIMITS)) for reason in reasons
+    ]
+    limit_header = ("lists accepted", *(f"limit {limit:.0%}" for limit in LIMITS))
+    table = f"{markdown(header, rows)}\n\n{markdown(limit_header, limit_rows)}"
+    deliver("list-tolerances", table, options.write)
 
 
 if __name__ == "__main__":

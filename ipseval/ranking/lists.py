@@ -32,7 +32,7 @@ from ipseval.utils.types import AnyArray, BoolArray, IntArray
 MOST_UNKNOWN = 0.1
 # Largest share of entries that are training items of their user in lists of a recommender that excludes some of
 # them. A larger share is more likely a recommender that excludes none.
-MOST_SEEN = 0.25
+MOST_SEEN = 0.1
 TAKES = "ipseval.Lists or read_lists"
 Role: TypeAlias = Literal["user", "item"]
 
