@@ -24,7 +24,7 @@ from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray
 Code = Literal["below-chance", "at-chance", "training-at-chance", "rows-exchangeable", "test-like-training"]
 
 DEPTH = 0.1  # recall is compared with chance in this share of the candidates, or at the largest cutoff
-MOST_POSITIVES = 30_000  # further positives add little to the power of the check
+MOST_POSITIVES = 10_000  # further positives add little to the power of the check
 LEVEL = 1e-4  # significance level of "below chance"
 # At chance: within two standard errors, where a recall higher by half would be detected in 98% of cases.
 WITHIN = 2.0
