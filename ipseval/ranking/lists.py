@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from ipseval.data.reading import Lists, read_lists
 from ipseval.data.reading.column_names import match_columns
@@ -506,7 +505,10 @@ def _are_scored_pairs(model: list[AnyModel]) -> bool:
 
 def _convert_scored_pairs(pairs: list[tuple[Hashable, Hashable, float]]) -> Lists:
     """Return tuples (user, item, score) as `Lists`."""
-    return Lists(pd.DataFrame(pairs, columns=["user", "item", "score"]))
+    lists: dict[Hashable, list[tuple[Hashable, float]]] = {}
+    for user, item, score in pairs:
+        lists.setdefault(user, []).append((item, score))
+    return Lists(lists)
 
 
 def _read_scores(model: list[AnyModel], split: Split) -> AnyArray | None:
