@@ -188,18 +188,10 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
     """Return a fitted propensity: as passed, or from `fit` of a model, or of the model of a label."""
     if isinstance(propensity, str):
         propensity = parse_propensity(propensity)
-    if isinstance(propensity, (Mapping, pd.Series)):
-        propensity = KnownPropensity(item=propensity)
-    if isinstance(propensity, np.ndarray):
-        propensity = (
-            KnownPropensity(pair=propensity) if propensity.ndim == 2 else KnownPropensity(item=propensity)
-        )
     if propensity is None or isinstance(propensity, Propensity):
         return propensity
-    columns = sorted(map(str, frame_columns(propensity)))
-    if columns:
-        has_users = "user" in match_columns(columns, {}, ("user",), essential=()).columns
-        propensity = KnownPropensity(pair=propensity) if has_users else KnownPropensity(item=propensity)
+    if not hasattr(propensity, "fit"):
+        propensity = _as_known_propensity(propensity)
     if not hasattr(propensity, "fit") or isinstance(propensity, type):
         raise PropensityError(
             "propensity must be a Propensity or a model with fit(train), as PowerLawPropensity(gamma=0) is; "
@@ -207,6 +199,19 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
             "KnownPropensity(item=…) or KnownPropensity(pair=…)."
         )
     return fit(propensity)
+
+
+def _as_known_propensity(values: Any) -> Any:
+    """Return propensities in a mapping, Series, array or frame as a model, and other objects unchanged."""
+    if isinstance(values, (Mapping, pd.Series)):
+        return KnownPropensity(item=values)
+    if isinstance(values, np.ndarray):
+        return KnownPropensity(pair=values) if values.ndim == 2 else KnownPropensity(item=values)
+    columns = sorted(map(str, frame_columns(values)))
+    if not columns:
+        return values
+    has_users = "user" in match_columns(columns, {}, ("user",), essential=()).columns
+    return KnownPropensity(pair=values) if has_users else KnownPropensity(item=values)
 
 
 def read_propensity_column(propensity: Any, test: object) -> Any:
