@@ -378,12 +378,19 @@ def _read_text_table(path: str | Path, separator: str, roles: Mapping[str, str])
 
 def read_scores(path: str | Path) -> AnyArray | tuple[AnyArray, AnyArray]:
     """Return the array in a file, or the factors in a .npz file with the arrays user_factors and item_factors."""
-    if Path(path).suffix == ".npz":
-        arrays = read_arrays(path)
-        has_bias = any("bias" in name for name in arrays)
-        if {"user_factors", "item_factors"} <= arrays.keys() and not has_bias:
-            return arrays["user_factors"], arrays["item_factors"]
-    return read_array(path)
+    if Path(path).suffix != ".npz":
+        return read_array(path)
+    arrays = read_arrays(path)
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    has_bias = any("bias" in name for name in arrays)
+    if {"user_factors", "item_factors"} <= arrays.keys() and not has_bias:
+        return arrays["user_factors"], arrays["item_factors"]
+    names = ", ".join(sorted(arrays))
+    raise InputError(
+        f"{path} must hold one array; got {len(arrays)} ({names:.100}). Factors are the arrays user_factors and "
+        "item_factors, without a bias."
+    )
 
 
 def read_array(path: str | Path) -> AnyArray:
@@ -391,10 +398,7 @@ def read_array(path: str | Path) -> AnyArray:
     if Path(path).suffix == ".npz":
         arrays = read_arrays(path)
         if len(arrays) != 1:
-            names = ", ".join(sorted(arrays))
-            raise InputError(
-                f"{path} must hold one array, or user_factors and item_factors; got {len(arrays)} ({names:.100})."
-            )
+            raise InputError(f"{path} must hold one array; got {len(arrays)}.")
         return next(iter(arrays.values()))
     with reading(path):
         array: AnyArray = np.lib.format.open_memmap(path, mode="r")
