@@ -27,7 +27,7 @@ from ipseval.utils.notes import Count, CountCode, drop_zero_counts
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 # Largest share of entries with items unknown to the split that are items of the catalogue without interactions.
-# A larger share is more likely a mistake in the ids.
+# A larger share is more likely a mistake in the ids. For both shares see docs/decisions/23.
 MOST_UNKNOWN = 0.1
 # Largest share of entries that are training items of their user in lists of a recommender that excludes some of
 # them. A larger share is more likely a recommender that excludes none.
