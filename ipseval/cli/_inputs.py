@@ -143,19 +143,14 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
     from ipseval.data.splits import Split
 
     parts = [read_log(entry, options).positives for entry in (train, test)]
-    has_values = all(part.value is not None for part in parts)
-    has_timestamps = all(part.timestamp is not None for part in parts)
-    columns = ["user", "item"]
-    if has_values:
-        columns.append("value")
-    if has_timestamps:
-        columns.append("timestamp")
-    train_frame, test_frame = (part.to_frame()[columns] for part in parts)
+    # A column that only one part has is not used.
+    if any(part.value is None for part in parts):
+        parts = [replace(part, value=None) for part in parts]
+    if any(part.timestamp is None for part in parts):
+        parts = [replace(part, timestamp=None) for part in parts]
     split = Split.from_frames(
-        train_frame,
-        test_frame,
-        value="value" if has_values else None,
-        timestamp="timestamp" if has_timestamps else None,
+        parts[0],
+        parts[1],
         **load_universe(options),
         duplicates="keep" if options.duplicates == "keep" else "raise",
         overlap=options.overlap,
@@ -175,7 +170,7 @@ def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:
     from ipseval.utils.registry import look_up
 
     models: dict[str, object] = {}
-    for entry in options.model or list(BASELINES):
+    for entry in _name_models(options.model) or list(BASELINES):
         name, equals, path = entry.partition("=")
         if not name or (equals and not path):
             raise InputError(f"--model takes NAME=FILE or the name of a baseline; got {entry!r}.")
@@ -193,14 +188,27 @@ def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:
     return models
 
 
-def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray:
-    """Return the scores or recommendation lists of a file."""
+def _name_models(entries: list[str] | None) -> list[str]:
+    """Return the entries of --model; a file alone is named by its stem, and commas separate baselines."""
+    names: list[str] = []
+    for entry in entries or ():
+        if "=" in entry:
+            names.append(entry)
+        elif Path(entry).is_file():
+            names.append(f"{Path(entry).stem}={entry}")
+        else:
+            names += split_labels(entry) or [entry]
+    return names
+
+
+def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray | tuple[AnyArray, AnyArray]:
+    """Return the scores, factors or recommendation lists of a file."""
     from ipseval.data.reading import read_lists
-    from ipseval.utils.artefacts import ARRAYS, read_array
+    from ipseval.utils.artefacts import ARRAYS, read_scores
 
     spec = parse_file_entry(entry, LIST_OPTIONS)
     if spec.path.lower().endswith(ARRAYS):
-        return read_array(spec.path)
+        return read_scores(spec.path)
     arguments = {
         "seen": "raise" if options.seen == "include" else options.seen,
         "unknown": options.unknown,

@@ -208,6 +208,12 @@ OTHER_PROGRAMS = {
     "impressions": "the file itself as LOG, with --propensity impressions",
     "html": "--out page.html",
     "json": "--format json",
+    "csv": "--out table.csv",
+    "latex": "--format latex",
+    "random": "--random-exposure FILE of `ipseval correct`",
+    "max_drop": "--margin",
+    "baseline": "a stored result as the second FILE",
+    "candidate": "a stored result as the first FILE",
     "random_state": "--seed",
     "random_seed": "--seed",
 }
@@ -216,6 +222,7 @@ OTHER_PROGRAMS = {
 # Commands of other programs and functions of Python, and the command that does the same here.
 OTHER_COMMANDS = {
     "gate": "compare",
+    "check": "compare",
     "test": "compare",
     "fit_gamma": "fit",
     "eval": "evaluate",

@@ -411,8 +411,9 @@ def _estimate_positive_share(correction: Correction) -> float:
         warn_user(
             "positive_share was not given, and there is no pilot with a positive, so "
             f"{DEFAULT_SHARE:.0%} of the randomly shown pairs are assumed to be positive. The plan depends "
-            "on this share. Pass positive_share.",
+            "on this share.",
             DataWarning,
+            advice="Pass {positive_share}",
         )
         return DEFAULT_SHARE
     weight = exposure.weight

@@ -116,6 +116,12 @@ class Log(Universe):
         """`user * n_items + item`, (n,): one integer per pair, for joins."""
         return as_readonly(self.user * np.int64(self.n_items) + self.item)
 
+    @cached_property
+    def has_ascending_pairs(self) -> bool:
+        """Whether the rows are sorted by user and item, and no pair is repeated."""
+        keys = self.pair_key
+        return bool((keys[1:] > keys[:-1]).all())
+
     @property
     def data(self) -> pd.DataFrame:
         """Table of the rows that were read and left out.

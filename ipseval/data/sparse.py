@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
@@ -10,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.errors import InputError
+from ipseval.utils.artefacts import open_archive, read_arrays, reading
 from ipseval.utils.ids import to_id_array
 from ipseval.utils.notes import Count, drop_zero_counts
 from ipseval.utils.types import AnyArray
@@ -42,6 +46,82 @@ def to_sparse_matrix(array: AnyArray) -> SparseMatrix:
     from scipy.sparse import csr_matrix
 
     return csr_matrix(array)
+
+
+def _load_sparse_matrix(path: str | os.PathLike[str]) -> SparseMatrix | None:
+    """Return the matrix in a file that `scipy.sparse.save_npz` has written, and None for other files."""
+    location = Path(path)
+    try:
+        is_archive = location.suffix.lower() == ".npz" and location.is_file()
+    except (OSError, ValueError):  # the name is too long, or contains a zero
+        return None
+    if not is_archive:
+        return None
+    with reading(location):
+        with open_archive(location) as archive:
+            names = set(archive.namelist())
+        if not {"format.npy", "shape.npy", "data.npy"} <= names:
+            return None
+        return _build_sparse_matrix(read_arrays(location))
+
+
+def _build_sparse_matrix(arrays: Mapping[str, AnyArray]) -> SparseMatrix:
+    """Return the matrix of the arrays of a file, after a check of its indices."""
+    from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
+
+    matrix_format = np.char.decode(arrays["format"].astype(bytes)).item()
+    shape = tuple(arrays["shape"].tolist())
+    if matrix_format == "coo":
+        return coo_matrix((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
+    if matrix_format not in ("csr", "csc"):
+        raise InputError(
+            f"a sparse matrix in a file must be in the format csr, csc or coo; got {matrix_format!r:.20}. Write "
+            "matrix.tocsr()."
+        )
+    build_matrix = csr_matrix if matrix_format == "csr" else csc_matrix
+    matrix = build_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def load_pairs_or_matrix(source: Any) -> Any:
+    """Return an array of pairs as a list of tuples, the path of a matrix as the matrix, and others unchanged."""
+    if not isinstance(source, (str, os.PathLike)):
+        return _convert_pairs(source)
+    matrix = _load_sparse_matrix(source)
+    if matrix is None:
+        return source
+    return matrix
+
+
+MOST_ZEROS = 0.1  # largest share of zeros in two rows of ids, whereas a row of a matrix has more
+
+
+def _convert_pairs(source: object) -> object:
+    """Return an array of pairs (user, item) as a list of tuples, and every other object unchanged.
+
+    An array of whole numbers with two columns holds pairs if a number exceeds 1. Otherwise, it may be a matrix
+    of users × two items.
+    """
+    if not isinstance(source, np.ndarray) or source.ndim != 2 or np.ma.isMaskedArray(source):
+        return source
+    if not _may_hold_ids(source):
+        return source
+    n_rows, n_columns = source.shape
+    if n_columns == 2:
+        return list(map(tuple, source.tolist()))
+    if n_rows == 2 and bool((source == 0).mean() <= MOST_ZEROS):
+        raise InputError(
+            f"an array of pairs must have the shape (n, 2); got {source.shape}, two rows of ids. Pass array.T."
+        )
+    return source
+
+
+def _may_hold_ids(array: AnyArray) -> bool:
+    """Return whether an array holds text, or whole numbers of which one exceeds 1."""
+    if array.dtype.kind in "US":
+        return True
+    return array.dtype.kind in "iu" and array.size > 0 and bool(array.max() > 1 and array.min() >= 0)
 
 
 def refuse_plain_array(source: object) -> None:

@@ -20,10 +20,8 @@ from ipseval.utils.ids import align_labels
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, TieChoice, as_readonly, freeze
 
-NO_PROPENSITY = (
-    "no test positive has a propensity: none of the test items occurs in training. Use unseen='smooth', or "
-    "another split."
-)
+NO_PROPENSITY = "no test positive has a propensity: none of the test items occurs in training."
+ANOTHER_PROPENSITY = "Use {unseen=smooth}, or another split"
 NRelevantLike = int | npt.ArrayLike | Literal["estimated"] | None
 
 
@@ -262,7 +260,7 @@ def build_sample(
     propensity.check_ids(positives)
     values = propensity.for_pairs(positives.user, positives.item)
     if np.isnan(values).all() and not allow_empty:
-        raise PropensityError(NO_PROPENSITY)
+        raise PropensityError(NO_PROPENSITY, advice=ANOTHER_PROPENSITY)
     return sample.under(values, propensity.is_probability)
 
 

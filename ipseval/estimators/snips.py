@@ -352,8 +352,8 @@ class Snips(Estimator):
             raise InputError(
                 f"{self.label} of {metric.label} with calibrated P counts pairs of "
                 f"relevant items. With ties={sample.ties!r} it needs to know which tied items are relevant; "
-                f"{n_tied:,} of {len(ranked):,} positives are tied. Use ties='mean' or 'expected', or "
-                "snips-global."
+                f"{n_tied:,} of {len(ranked):,} positives are tied.",
+                advice="Use {ties=mean}, {ties=expected} or snips-global",
             )
         pair_sums = metric.pair_sums(sample.ranks_of(metric), sample.weights, ties=sample.ties)
         assert pair_sums is not None

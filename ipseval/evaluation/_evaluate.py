@@ -14,11 +14,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
+import numpy.typing as npt
+
 from ipseval.data.reading.rating_scale import Threshold
+from ipseval.data.splits import Split
 from ipseval.data.splits.split import SplitSummary, resolve_split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator
 from ipseval.estimators.sample import NRelevantLike
+from ipseval.evaluation.array_order import warn_about_order
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction, build_evaluation
 from ipseval.evaluation.request import (
@@ -27,6 +31,7 @@ from ipseval.evaluation.request import (
     Request,
     check_candidates,
     name_models,
+    read_propensity_column,
     resolve_propensity,
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning
@@ -51,6 +56,8 @@ def evaluate(
     *,
     train: Any | None = None,
     threshold: Threshold | None = None,
+    users: npt.ArrayLike | None = None,
+    items: npt.ArrayLike | None = None,
     propensity: Propensity | PropensityModel | Mapping[Any, float] | AnyArray | str | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
@@ -79,11 +86,15 @@ def evaluate(
         passed by position: `evaluate(models, train, test)`.
     threshold : float, "all" or None, default None
         Smallest value of a positive in `train` and `test`, as in `read`.
-    propensity : Propensity, unfitted propensity model, its label, {item: P}, Series, array, or None, default None
+    users, items : array-like of ids, optional
+        All users and items, in the order of the rows and columns of scores and factors, as in
+        `Split.from_frames`. Default: the sorted ids of `train` and `test`.
+    propensity : Propensity, unfitted model or its label, {item: P}, Series, frame, array, or None, default None
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. If None, only
         unweighted estimators are computed. Positives without a propensity are excluded from all estimators,
         also from aoa; a note states their number. An array holds P of each item, or of each user and item,
-        in the order of the ids of the split.
+        in the order of the ids of the split; a frame holds columns item and propensity, and perhaps user. The
+        name of a column of `test` takes its values.
     metrics : labels or objects, default ("recall@10", "mean_dcg@10")
         Labels as in `ipseval.metric`, or metrics.
     estimators : labels or objects, optional
@@ -147,14 +158,18 @@ def evaluate(
     1  better  recall@10       aoa      0.61
     """
     # Every check runs before the ranking, which may take hours.
-    split = resolve_split(split, train, test, threshold)
+    has_parts = not isinstance(split, Split)
+    split = resolve_split(split, train, test, threshold=threshold, users=users, items=items)
     models = name_models(models, split)
     check_models(models, "models", "scorer")
+    if has_parts:
+        warn_about_order(models, split, has_users=users is not None, has_items=items is not None)
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_ranks_of_split(model, split, name)
     if propensity is None and estimators is None and split.train.impressions is not None:
         propensity = ImpressionPropensity(log=split.train.impressions)
+    propensity = read_propensity_column(propensity, test)
     fitted = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)

@@ -293,7 +293,9 @@ class Evaluation(Result):
     def _frame(self) -> pd.DataFrame:
         return tidy_frame(self._rows)
 
-    def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
+    def per_user(
+        self, model: str | None = None, metric: str | None = None, estimator: str | None = None
+    ) -> pd.Series[float]:
         """Return the value N_u/D_u of each user in the estimate.
 
         Parameters
@@ -307,7 +309,18 @@ class Evaluation(Result):
         -------
         Series
             Values indexed by user id.
+
+        Raises
+        ------
+        InputError
+            Unless all three are named, and this evaluation has them.
         """
+        if model is None or metric is None or estimator is None:
+            example = (self.models[0], self.metrics[0], self.estimators[0])
+            raise InputError(
+                f"per_user needs a recommender, a metric and an estimator; got {model!r:.40}. Pass "
+                f"per_user{example}."
+            )
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
@@ -684,6 +697,9 @@ class Evaluation(Result):
     def sensitivity(self, gamma: npt.ArrayLike | None = None, *, standard_errors: bool = True) -> Sensitivity:
         """Return the estimates R(γ) over a grid of γ, the parameter of the power law.
 
+        Without a propensity, these are the estimates of SNIPS under the power law of the training counts, as in
+        the verdict.
+
         Parameters
         ----------
         gamma : array, optional
@@ -697,7 +713,30 @@ class Evaluation(Result):
             `frame` has a row per recommender, metric, estimator and γ; `tipping_points()` returns the γ at
             which two recommenders change order.
         """
+        if self.propensity is None:
+            return self._sensitivity_without_weights(gamma, standard_errors=standard_errors)
         return self._sensitivity(self.definitions, gamma, standard_errors=standard_errors)
+
+    def _sensitivity_without_weights(
+        self, gamma: npt.ArrayLike | None, *, standard_errors: bool
+    ) -> Sensitivity:
+        """Return the estimates of SNIPS over γ for an evaluation without a propensity."""
+        self._need_samples()
+        samples, propensity = self._power_law_samples()
+        metrics, estimators = self.definitions
+        weighted: dict[str, Estimator] = {}
+        for estimator in estimators:
+            counterpart = self._find_weighted_counterpart(estimator)
+            weighted[counterpart.label] = counterpart
+        return sensitivity(
+            samples,
+            metrics,
+            tuple(weighted.values()),
+            propensity,
+            gamma=GAMMA_GRID if gamma is None else gamma,
+            confidence_level=self.confidence_level,
+            standard_errors=standard_errors,
+        )
 
     def _sensitivity(
         self,
@@ -1178,6 +1217,10 @@ class Evaluation(Result):
         InputError
             Where the evaluation lacks the data of the plot.
         """
+        if isinstance(kind, str) and Path(kind).suffix:
+            raise InputError(
+                f"kind must be a kind of plot; got the file {kind!r:.60}. Pass plot().figure.savefig({kind!r:.60})."
+            )
         return plot_evaluation(self, kind, metric=metric, estimator=estimator, by=by, ax=ax)
 
     def log(self, tracker: Any) -> None:

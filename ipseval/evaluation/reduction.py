@@ -12,7 +12,7 @@ import numpy as np
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Sample, UserSums
 from ipseval.estimators.estimate import apply_flags, build_estimate
-from ipseval.estimators.sample import NO_PROPENSITY, SampleSize
+from ipseval.estimators.sample import ANOTHER_PROPENSITY, NO_PROPENSITY, SampleSize
 from ipseval.estimators.user_sums import MergedSums, Moments
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.request import (
@@ -296,7 +296,7 @@ def build_evaluation(
     if reduction.given_counts:
         check_lists(reduction.given_counts, request.missing_lists, size.n_left_out, size.unit_plural)
     if not size.n_positives and size.n_without_propensity:
-        raise PropensityError(NO_PROPENSITY)
+        raise PropensityError(NO_PROPENSITY, advice=ANOTHER_PROPENSITY)
     if not size.n_positives:
         raise InputError(NO_POSITIVE)
     warn_about_few_positives(size, request.estimators)

@@ -10,9 +10,9 @@ from typing import Any, TypedDict
 import numpy as np
 import pandas as pd
 
-from ipseval.data.reading.column_names import normalize_name
+from ipseval.data.reading.column_names import match_columns, normalize_name
 from ipseval.data.splits import Split
-from ipseval.errors import DataWarning, InputError, PropensityError, UnknownNameError
+from ipseval.errors import DataWarning, InputError, ProblemsError, PropensityError, UnknownNameError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.guarantees import NRelevant
 from ipseval.estimators.labels import default_estimators, resolve_estimator
@@ -188,21 +188,43 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
     """Return a fitted propensity: as passed, or from `fit` of a model, or of the model of a label."""
     if isinstance(propensity, str):
         propensity = parse_propensity(propensity)
-    if isinstance(propensity, (Mapping, pd.Series)):
-        propensity = KnownPropensity(item=propensity)
-    if isinstance(propensity, np.ndarray):
-        propensity = (
-            KnownPropensity(pair=propensity) if propensity.ndim == 2 else KnownPropensity(item=propensity)
-        )
     if propensity is None or isinstance(propensity, Propensity):
         return propensity
+    if not hasattr(propensity, "fit"):
+        propensity = _as_known_propensity(propensity)
     if not hasattr(propensity, "fit") or isinstance(propensity, type):
         raise PropensityError(
             "propensity must be a Propensity or a model with fit(train), as PowerLawPropensity(gamma=0) is; "
-            f"got {type(propensity).__name__}. Pass propensities as {{item: P}}, or as "
+            f"got {type(propensity).__name__}. Pass propensities as {{item: P}}, as a frame, or as "
             "KnownPropensity(item=…) or KnownPropensity(pair=…)."
         )
     return fit(propensity)
+
+
+def _as_known_propensity(values: Any) -> Any:
+    """Return propensities in a mapping, Series, array or frame as a model, and other objects unchanged."""
+    if isinstance(values, (Mapping, pd.Series)):
+        return KnownPropensity(item=values)
+    if isinstance(values, np.ndarray):
+        return KnownPropensity(pair=values) if values.ndim == 2 else KnownPropensity(item=values)
+    columns = sorted(map(str, frame_columns(values)))
+    if not columns:
+        return values
+    has_users = "user" in match_columns(columns, {}, ("user",), essential=()).columns
+    return KnownPropensity(pair=values) if has_users else KnownPropensity(item=values)
+
+
+def read_propensity_column(propensity: Any, test: object) -> Any:
+    """Return the propensities in a column of the test frame, if `propensity` names one; else it is unchanged."""
+    if not isinstance(propensity, str) or propensity not in frame_columns(test):
+        return propensity
+    frame = as_frame(test)
+    assert frame is not None
+    match = match_columns(list(frame.columns), {}, ("user", "item"))
+    if match.problems:
+        raise ProblemsError("the test frame", match.problems, "KnownPropensity(pair=frame)")
+    columns = {match.columns["user"]: "user", match.columns["item"]: "item", propensity: "propensity"}
+    return KnownPropensity(pair=frame.select(list(columns)).rename(columns).to_native())
 
 
 def warn_about_few_positives(size: SampleSize, estimators: Sequence[Estimator]) -> None:
@@ -248,9 +270,10 @@ def warn_about_sampling(positives: RankedPositives, metrics: Sequence[Metric]) -
         ):
             warn_user(
                 "Ranks are among each user's own candidates. If these are the items shown at random, "
-                "recommenders may rank in another order than in the catalogue (arXiv 2409.04810). Rank the "
-                "positives with candidates='all'.",
+                "recommenders may rank in another order than in the catalogue (arXiv 2409.04810).",
                 DataWarning,
+                advice="Rank the positives with {candidates=all}",
+                shell_advice="Leave out {candidates} to rank all items",
             )
         return
     labels = []

@@ -24,7 +24,7 @@ from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray
 Code = Literal["below-chance", "at-chance", "training-at-chance", "rows-exchangeable", "test-like-training"]
 
 DEPTH = 0.1  # recall is compared with chance in this share of the candidates, or at the largest cutoff
-MOST_POSITIVES = 30_000  # further positives add little to the power of the check
+MOST_POSITIVES = 10_000  # further positives add little to the power of the check
 LEVEL = 1e-4  # significance level of "below chance"
 # At chance: within two standard errors, where a recall higher by half would be detected in 98% of cases.
 WITHIN = 2.0
@@ -44,12 +44,14 @@ PERSONAL = 0.02  # least spread between rows, in percentiles
 LEARNT = 1.6
 NEAR_THE_TOP = 0.9  # mean percentile from which training items are high enough in the rows of their users
 # Test items that are ranked as high as training items. Item-based nearest neighbours rank them nearly as high
-# without having seen them, so only a clear advantage of training items counts.
+# without having seen them, and so does a recommender that knows the taste of users from elsewhere. So only test
+# items that rank higher for hardly any other user count, and only items of similar popularity are compared.
 FEWEST_TEST_ITEMS = 50
-FAR_ABOVE = 0.18  # least advantage of training items over the rows of other users, in percentiles
+FAR_ABOVE = 0.14  # least advantage of training items over the rows of other users, in percentiles
 ALIKE = 0.95  # least share of this advantage that test items have
 HARDLY_HIGHER = 0.03  # largest share of other rows that rank test items higher
-EXCHANGED = 0.58  # largest probability, plus its error, that a training item is scored above a test item
+SIMILAR = 0.3  # largest difference of the logarithms of interactions of items of similar popularity
+EXCHANGED = 0.58  # largest probability, plus its error, that a training item is scored above such a test item
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,9 +150,9 @@ WORDS: dict[str, str] = {
         "split.user_ids?"
     ),
     "test-like-training": (
-        "{model} scores a training item above a test item of the same user with probability "
-        "{probability:.2f} ({n_users:.0f} users; 0.5 when trained on both parts). Was it trained on the test "
-        "part?"
+        "{model} scores a training item above a test item of the same user and a similar popularity with "
+        "probability {probability:.2f} ({n_users:.0f} users; 0.5 when trained on both parts). Was it trained on the "
+        "test part?"
     ),
 }
 
@@ -258,18 +260,15 @@ def _check_test_scores(name: str, sampled: SampledScores) -> list[SanityWarning]
     """Warn where test items are scored as high as training items that the model has learnt."""
     advantage = float(sampled.advantage.mean())
     test_advantage = float(sampled.test_advantage.mean())
-    probabilities = sampled.training_over_test
-    probability = float(probabilities.mean())
-    error = float(probabilities.std(ddof=1)) / math.sqrt(probabilities.size)
     is_learnt = advantage > FAR_ABOVE and sampled.n_test_items >= FEWEST_TEST_ITEMS
     is_alike = (
         test_advantage > ALIKE * advantage
         and float(sampled.test_share_higher.mean()) < HARDLY_HIGHER
-        and probability + error < EXCHANGED
+        and sampled.training_over_test + sampled.training_over_test_error < EXCHANGED
     )
     if not (is_learnt and is_alike):
         return []
-    figures = {"probability": probability, "n_users": float(probabilities.size)}
+    figures = {"probability": sampled.training_over_test, "n_users": float(sampled.percentile.size)}
     return [SanityWarning(code="test-like-training", model=name, figures=figures)]
 
 
@@ -294,6 +293,8 @@ class RowReader:
         Codes of all items that are read, ascending.
     background : (b,) array
         Positions in `items` of the reference items.
+    log_popularity : (n,) array
+        Logarithms of the interactions of the items that are read, in both parts; of 1 for items without any.
     """
 
     split: Split
@@ -302,6 +303,7 @@ class RowReader:
     test: list[IntArray]
     items: IntArray
     background: IntArray
+    log_popularity: FloatArray
 
     @classmethod
     def from_split(cls, split: Split) -> RowReader:
@@ -316,6 +318,7 @@ class RowReader:
         n_background = min(N_BACKGROUND, split.n_items)
         background = np.sort(rng.choice(split.n_items, n_background, replace=False))
         items = np.unique(np.concatenate([background, *training, *test]))
+        popularity = split.train.popularity[items] + split.test.popularity[items]
         return cls(
             split=split,
             users=users,
@@ -323,24 +326,22 @@ class RowReader:
             test=test,
             items=items,
             background=np.searchsorted(items, background),
+            log_popularity=np.log(np.maximum(popularity, 1)),
         )
 
 
 def _list_items(log: Interactions, users: IntArray) -> list[IntArray]:
-    """Return the distinct items of each user."""
-    keys = log.pair_key
-    is_sorted_and_distinct = bool((keys[1:] > keys[:-1]).all())
-    if not is_sorted_and_distinct:
-        is_sampled = np.zeros(log.n_users, dtype=bool)
-        is_sampled[users] = True
-        rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
-        keys = np.unique(keys[rows])
-    starts = np.searchsorted(keys, users * np.int64(log.n_items))
+    """Return the distinct items of each user, ascending."""
+    if log.has_ascending_pairs:  # known from the ranking
+        starts = np.searchsorted(log.pair_key, users * np.int64(log.n_items))
+        stops = np.searchsorted(log.pair_key, (users + 1) * np.int64(log.n_items))
+        return [log.item[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    is_sampled = np.zeros(log.n_users, dtype=bool)
+    is_sampled[users] = True
+    rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
+    keys = np.unique(log.user[rows] * np.int64(log.n_items) + log.item[rows])
     stops = np.searchsorted(keys, (users + 1) * np.int64(log.n_items))
-    items = []
-    for start, stop in zip(starts, stops, strict=True):
-        items.append(keys[start:stop] % log.n_items)
-    return items
+    return np.split(keys % log.n_items, stops[:-1])
 
 
 def _sample_items(items: IntArray, rng: np.random.Generator) -> IntArray:
@@ -415,8 +416,9 @@ class SampledScores:
         mean percentile in the rows of the other users. Popularity alone is not an advantage.
     test_share_higher : (m,) array
         Share of the other users' rows in which a user's test items have a higher mean percentile.
-    training_over_test : (m,) array
-        Probability that a training item of the user is scored above a test item.
+    training_over_test, training_over_test_error : float
+        Probability that a training item is scored above a test item of the same user and a similar popularity,
+        and its standard error, clustered by users. NaN if there is no such pair.
     n_test_items : int
         Number of test items that were read.
     """
@@ -429,7 +431,8 @@ class SampledScores:
     advantage: FloatArray
     test_advantage: FloatArray
     test_share_higher: FloatArray
-    training_over_test: FloatArray
+    training_over_test: float
+    training_over_test_error: float
     n_test_items: int
 
 
@@ -450,6 +453,7 @@ def sample_scores(model: object, reader: RowReader) -> SampledScores | None:
     training_means = training.average(percentiles)
     percentile, advantage, share_higher = _compare_rows(training_means, rows)
     _, test_advantage, test_share_higher = _compare_rows(test.average(percentiles), rows)
+    probability, probability_error = _compare_with_test(scores[rows], training, test, reader.log_popularity)
     return SampledScores(
         percentile=percentile,
         percentile_error=_compute_error_of_mean(percentiles[rows], training),
@@ -459,7 +463,8 @@ def sample_scores(model: object, reader: RowReader) -> SampledScores | None:
         advantage=advantage,
         test_advantage=test_advantage,
         test_share_higher=test_share_higher,
-        training_over_test=_compare_with_test(scores[rows], training, test),
+        training_over_test=probability,
+        training_over_test_error=probability_error,
         n_test_items=int(test.length.sum()),
     )
 
@@ -580,11 +585,24 @@ def _compute_error_of_mean(percentiles: FloatArray, training: ItemPositions) -> 
     return math.sqrt(_sum_squares(user_sums) + _sum_squares(item_sums)) / training.length.size
 
 
-def _compare_with_test(scores: FloatArray, training: ItemPositions, test: ItemPositions) -> FloatArray:
-    """Return the probability that a training item is scored above a test item, for the user of each row."""
+def _compare_with_test(
+    scores: FloatArray, training: ItemPositions, test: ItemPositions, log_popularity: FloatArray
+) -> tuple[float, float]:
+    """Return the probability that a training item is scored above a test item of similar popularity, and its error.
+
+    In both, the interactions of the training and the test part count. A recommender that was trained on both
+    parts of a random split therefore has no means to tell such items apart.
+    """
     training_scores = training.select_own(scores)[:, :, None]
     test_scores = test.select_own(scores)[:, None, :]
-    is_pair = training.is_item[:, :, None] & test.is_item[:, None, :]
+    difference = log_popularity[training.position][:, :, None] - log_popularity[test.position][:, None, :]
+    is_pair = training.is_item[:, :, None] & test.is_item[:, None, :] & (np.abs(difference) <= SIMILAR)
     n_above = ((training_scores > test_scores) & is_pair).sum(axis=(1, 2))
     n_tied = ((training_scores == test_scores) & is_pair).sum(axis=(1, 2))
-    return np.asarray((n_above + n_tied / 2) / is_pair.sum(axis=(1, 2)))
+    n_pairs = is_pair.sum(axis=(1, 2))
+    if not n_pairs.any():
+        return math.nan, math.nan
+    n_won = n_above + n_tied / 2
+    probability = float(n_won.sum() / n_pairs.sum())
+    error = math.sqrt(_sum_squares(n_won - probability * n_pairs)) / float(n_pairs.sum())
+    return probability, error

@@ -99,7 +99,8 @@ def check_unseen(counts: FloatArray, unseen: str, advice: str) -> None:
     n_unseen = int((counts == 0).sum())
     if n_unseen and unseen == "raise":
         raise PropensityError(
-            f"{n_unseen} of {counts.size} items have no training interaction, so P = 0. Use {advice}."
+            f"{n_unseen} of {counts.size} items have no training interaction, so P = 0.",
+            advice=f"Use {advice}",
         )
 
 

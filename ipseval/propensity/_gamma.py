@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import sparse
 from scipy.special import ndtri
 
+from ipseval.data.interactions import Interactions
 from ipseval.errors import DataWarning, HighGammaWarning, IdentificationWarning, InputError
 from ipseval.propensity._base import Basis
 from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows, refit_levels
@@ -399,6 +400,12 @@ def fit_gamma(
             "recommendations must be the lists that users were shown; a log alone does not identify γ. Pass "
             "fit_gamma(split.train.popularity, recommendations), or use fit_gamma_from_exposure on random "
             "exposure."
+        )
+    if hasattr(popularity, "columns") or isinstance(popularity, Interactions):
+        raise InputError(
+            "popularity must be the number of training interactions of each item; got a log. Pass "
+            "fit_gamma(split.train.popularity, recommendations) for lists; random exposure is read by "
+            "ipseval.PowerLawPropensity(gamma='fit', exposure=ipseval.RandomExposure.from_frame(frame, split))."
         )
     check_choice("method", method, METHODS)
     check_choice("source", source, SOURCES)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.data.interactions import Interactions, encode_in_universe
+from ipseval.data.reading.column_names import match_columns
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, check_range
 from ipseval.utils.checks import as_float_vector, check_bool, check_choice, describe_type, format_count
@@ -29,11 +30,11 @@ class KnownPropensity:
     ----------
     item : (n_items,) array-like, mapping, Series or data frame, optional
         P_i in (0, 1] in the order of `split.item_ids`, {item id: P}, a pandas Series with item ids as labels,
-        or a frame with columns item and propensity. NaN or no entry: unknown, its positives are left out and
-        counted.
+        or a frame with columns item and propensity, or their usual names (see `ipseval.read`). NaN or no entry:
+        unknown, its positives are left out and counted.
     pair : data frame or (n_users, n_items) array, optional
-        Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted. An
-        array is in the order of `split.user_ids` and `split.item_ids`.
+        Columns user, item, propensity, or their usual names; P_ui in (0, 1]. Positives without a row are left
+        out and counted. An array is in the order of `split.user_ids` and `split.item_ids`.
     is_probability : bool, default True
         False when the values are known only up to a common factor.
     user : (n_users,) array-like, mapping or Series, optional
@@ -78,6 +79,8 @@ class KnownPropensity:
             assign(self, item=_build_labelled_series(self.item, "item"))
         if isinstance(self.user, Mapping):
             assign(self, user=_build_labelled_series(self.user, "user"))
+        assign(self, item=_rename_usual_columns(self.item, ("item", "propensity")))
+        assign(self, pair=_rename_usual_columns(self.pair, ("user", "item", "propensity")))
         n_sources = sum(source is not None for source in (self.item, self.pair, self.function))
         if n_sources != 1 or (self.user is not None and self.item is None):
             raise PropensityError(
@@ -239,6 +242,18 @@ def _build_labelled_series(values: Mapping[Any, Any], name: Literal["item", "use
     labels = pd.Index(list(values), tupleize_cols=False)
     numbers = as_float_vector("propensity", list(values.values()))
     return pd.Series(numbers, index=labels)
+
+
+def _rename_usual_columns(table: Any, roles: tuple[str, ...]) -> Any:
+    """Return a frame whose columns with usual names are called as their roles; other objects are unchanged."""
+    frame = as_frame(table)
+    if frame is None or set(roles) <= set(frame.columns):
+        return table
+    match = match_columns([str(column) for column in frame.columns], {}, roles)
+    names = {}
+    for role, column in match.columns.items():
+        names[column] = role
+    return frame.rename(names).to_native()  # `_require_columns` names a column that is missing
 
 
 def _require_columns(table: Any, names: tuple[str, ...]) -> Any:

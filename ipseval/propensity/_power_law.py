@@ -135,8 +135,10 @@ class PowerLawPropensity:
         calibration = self.gamma.scale if isinstance(self.gamma, GammaFit) else self.exposure
         if self.scale == "calibrated" and calibration is None:
             raise InputError(
-                "scale='calibrated' needs random exposure: gamma='fit' with exposure=, or a GammaFit from "
-                "fit_gamma_from_exposure(…, n_users=…)."
+                "scale='calibrated' needs random exposure.",
+                advice="Pass gamma='fit' with exposure=, or a GammaFit from "
+                "fit_gamma_from_exposure(…, n_users=…)",
+                shell_advice="Pass --gamma fit with --random-exposure FILE",
             )
 
     def fit(
@@ -183,7 +185,7 @@ class PowerLawPropensity:
         training_counts = counts
         if self.unseen == "smooth":
             counts = counts + self.smoothing
-        check_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
+        check_unseen(counts, self.unseen, "{unseen=smooth} or {unseen=drop}")
 
         scale = self._resolve_scale(gamma_fit, training_counts, counts, eta)
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.

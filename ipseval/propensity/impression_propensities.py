@@ -147,9 +147,10 @@ class ImpressionPropensity(_ImpressionModel):
         if shrinkage < DETERMINISTIC_SHRINKAGE and unseen_share > SMALL_UNSEEN_SHARE:
             warn_user(
                 f"users are shown the same items again on every page, and {unseen_share:.0%} of pairs were "
-                "never shown: a deterministic policy. Weights cannot correct for pairs that it never shows; "
-                "use ipseval.correct(…, interactions=…), whose intervals account for them.",
+                "never shown: a deterministic policy. Weights cannot correct for pairs that it never shows.",
                 IdentificationWarning,
+                advice="Use ipseval.correct(…, interactions=…), whose intervals account for them",
+                shell_advice="Use `ipseval correct … --interactions FILE`, whose intervals account for them",
             )
         if shrinkage == np.inf:
             model = "from impressions, by item"

@@ -23,6 +23,7 @@ from scipy.linalg import get_lapack_funcs
 from scipy.sparse.linalg import svds
 
 from ipseval.data.interactions import Interactions, check_interactions
+from ipseval.data.sparse import SparseMatrix, is_sparse_matrix, read_sparse_matrix
 from ipseval.errors import InputError
 from ipseval.utils.checks import as_generator, check_positive_int, check_real
 from ipseval.utils.checks import format_count as pluralize
@@ -32,18 +33,19 @@ from ipseval.utils.types import AnyArray, FloatArray, IntArray, RngLike
 __all__ = ["BASELINES", "ease", "item_knn", "popularity", "pure_svd", "random"]
 
 ScoreFunction: TypeAlias = Callable[[IntArray], AnyArray]
+TrainingLog: TypeAlias = Interactions | SparseMatrix
 
 ROWS_PER_BLOCK = 1024
 PLACES = 30  # far finer than differences between models, far coarser than the rounding of matrix computations
 
 
 @public_function
-def popularity(train: Interactions) -> FloatArray:
+def popularity(train: TrainingLog) -> FloatArray:
     """Return the number of training interactions of each item as every user's scores.
 
     Parameters
     ----------
-    train : Interactions
+    train : Interactions or sparse matrix users × items
         Training interactions; repeated pairs count each time.
 
     Returns
@@ -64,12 +66,12 @@ def popularity(train: Interactions) -> FloatArray:
     array([[2., 1.],
            [2., 1.]])
     """
-    check_interactions(train, "train")
+    train = _as_interactions(train)
     return np.broadcast_to(train.popularity.astype(np.float64), (train.n_users, train.n_items))
 
 
 @public_function
-def random(train: Interactions, *, rng: RngLike = None) -> ScoreFunction:
+def random(train: TrainingLog, *, rng: RngLike = None) -> ScoreFunction:
     """Return a function users -> scores that are independent and uniform in [0, 1).
 
     The scores of a user come from a counter-based generator (Philox) that is set to the user's code, so they
@@ -77,7 +79,7 @@ def random(train: Interactions, *, rng: RngLike = None) -> ScoreFunction:
 
     Parameters
     ----------
-    train : Interactions
+    train : Interactions or sparse matrix users × items
         Training interactions; only their users and items are used.
     rng : int, Generator or None, default None
         Source of the generator's key. It is read once, when this function is called. Pass a seed to get the
@@ -103,7 +105,7 @@ def random(train: Interactions, *, rng: RngLike = None) -> ScoreFunction:
     array([[0.057, 0.105, 0.565],
            [0.728, 0.69 , 0.452]])
     """
-    check_interactions(train, "train")
+    train = _as_interactions(train)
     key = int(as_generator(rng).integers(2**63))
     n_items = train.n_items
 
@@ -119,12 +121,12 @@ def random(train: Interactions, *, rng: RngLike = None) -> ScoreFunction:
 
 
 @public_function
-def item_knn(train: Interactions, *, n_neighbors: int | None = 100) -> ScoreFunction:
+def item_knn(train: TrainingLog, *, n_neighbors: int | None = 100) -> ScoreFunction:
     """Return a function users -> scores of item-based nearest neighbours.
 
     Parameters
     ----------
-    train : Interactions
+    train : Interactions or sparse matrix users × items
         Training interactions.
     n_neighbors : int or None, default 100
         Number of neighbours N(i) of each item; None for all items.
@@ -202,13 +204,13 @@ def _keep_nearest(similarity: sp.csr_array, first: int, n_neighbors: int | None)
 
 @public_function
 def ease(
-    train: Interactions, *, regularization: float = 500.0, dtype: npt.DTypeLike = np.float64
+    train: TrainingLog, *, regularization: float = 500.0, dtype: npt.DTypeLike = np.float64
 ) -> ScoreFunction:
     """Return a function users -> scores of EASE, a linear model from items to items.
 
     Parameters
     ----------
-    train : Interactions
+    train : Interactions or sparse matrix users × items
         Training interactions.
     regularization : float, default 500.0
         λ > 0, in squared interactions. A useful size is the count of a popular item.
@@ -297,12 +299,12 @@ def _invert(gram: AnyArray, regularization: float) -> AnyArray:
 
 
 @public_function
-def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[FloatArray, FloatArray]:
+def pure_svd(train: TrainingLog, *, n_factors: int | None = None) -> tuple[FloatArray, FloatArray]:
     """Return user and item factors of PureSVD.
 
     Parameters
     ----------
-    train : Interactions
+    train : Interactions or sparse matrix users × items
         Training interactions.
     n_factors : int, optional
         At least 1 and less than min(n_users, n_items). The default is 50, or the largest number that a
@@ -375,6 +377,19 @@ def pure_svd(train: Interactions, *, n_factors: int | None = None) -> tuple[Floa
     return np.asarray(matrix @ item_factors), item_factors
 
 
+def _as_interactions(train: TrainingLog) -> Interactions:
+    """Return the training interactions; a matrix has the users and items of the split in its shape.
+
+    A frame is refused, because users and items that only the test part has would be missing from the scores.
+    """
+    if is_sparse_matrix(train):
+        table = read_sparse_matrix(train, None, None)
+        return Interactions.from_frame(table.frame, users=table.users, items=table.items)
+    check_interactions(train, "train", "split.train, where split = Split.from_frames(train, test)")
+    assert isinstance(train, Interactions)
+    return train
+
+
 def _round_to_places(values: AnyArray, places: int) -> AnyArray:
     """Return the values rounded to multiples of 2^-places."""
     number = values.dtype.type
@@ -383,10 +398,9 @@ def _round_to_places(values: AnyArray, places: int) -> AnyArray:
     return multiples
 
 
-def _build_interaction_matrix(train: Interactions) -> tuple[Interactions, sp.csr_array]:
+def _build_interaction_matrix(train: TrainingLog) -> tuple[Interactions, sp.csr_array]:
     """Return the distinct pairs, and their users × items matrix of 0 and 1, sparse by rows."""
-    check_interactions(train, "train")
-    pairs = train.distinct
+    pairs = _as_interactions(train).distinct
     shape = (pairs.n_users, pairs.n_items)
     return pairs, sp.csr_array((np.ones(len(pairs)), (pairs.user, pairs.item)), shape=shape)
 

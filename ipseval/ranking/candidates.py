@@ -48,7 +48,7 @@ class HeldOutPositives:
         gain = None
         if test.value is not None:
             gain = test.value.astype(np.float64)
-        if not _is_strictly_ascending(test.pair_key):
+        if not test.has_ascending_pairs:
             order = np.argsort(test.pair_key, kind="stable")
             user = user[order]
             item = item[order]
@@ -56,7 +56,7 @@ class HeldOutPositives:
                 gain = gain[order]
 
         excluded_items = train.item
-        if not _is_strictly_ascending(train.pair_key):
+        if not train.has_ascending_pairs:
             # Sorting the keys themselves is many times faster than sorting the items by them.
             excluded_items = np.sort(train.pair_key) % split.n_items
         return cls(
@@ -90,11 +90,6 @@ class HeldOutPositives:
             n_not_candidates=self.n_not_candidates,
             **values | fields,
         )
-
-
-def _is_strictly_ascending(key: IntArray) -> bool:
-    """Return whether the keys are strictly ascending."""
-    return bool((key[1:] > key[:-1]).all())
 
 
 @dataclass(frozen=True, eq=False)

@@ -272,11 +272,11 @@ def _concatenate_parts(
 
 def _resolve_model(model: AnyModel, split: Split, name: str) -> AnyModel:
     """Return a model as scores, lists or ranks: converted lists, and trained models as scorers."""
-    if is_score_array(model, split):
+    if is_score_array(model, split) or isinstance(model, (Lists, ListEntries)):
         return model
     converted_model = convert_lists(model, split, name)
-    if isinstance(converted_model, (Lists, ListEntries)):
-        return converted_model
+    if isinstance(converted_model, Lists):  # without options of the caller, as in `rank_models`
+        return resolve_lists({name: model}, split)[name]
     return adapt(converted_model, split, name=name)
 
 

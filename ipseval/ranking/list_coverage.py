@@ -61,8 +61,9 @@ def check_lists(
         raise InputError(f"no {units} with test positives have a list of every model; nobody is left.")
     if n_missing:
         warn_user(
-            f"{text} These {units} count as misses. missing_lists='drop' leaves them out of every model.",
+            f"{text} These {units} count as misses.",
             DataWarning,
+            advice="Pass {missing_lists=drop} to leave them out of every model",
         )
     _warn_about_short_lists(counts)
 

@@ -18,7 +18,7 @@ from ipseval.ranking._types import AnyModel
 from ipseval.ranking.candidates import CandidateLists, HeldOutPositives
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.ranking.top_lists import TopKCollector
-from ipseval.utils.artefacts import ARRAYS, read_array
+from ipseval.utils.artefacts import ARRAYS, read_scores
 from ipseval.utils.checks import describe_type, format_examples, warn_user
 from ipseval.utils.checks import format_count as pluralize
 from ipseval.utils.columns import frame_columns
@@ -27,11 +27,11 @@ from ipseval.utils.notes import Count, CountCode, drop_zero_counts
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 # Largest share of entries with items unknown to the split that are items of the catalogue without interactions.
-# A larger share is more likely a mistake in the ids.
+# A larger share is more likely a mistake in the ids. For both shares see docs/decisions/23.
 MOST_UNKNOWN = 0.1
 # Largest share of entries that are training items of their user in lists of a recommender that excludes some of
 # them. A larger share is more likely a recommender that excludes none.
-MOST_SEEN = 0.25
+MOST_SEEN = 0.1
 TAKES = "ipseval.Lists or read_lists"
 Role: TypeAlias = Literal["user", "item"]
 
@@ -174,24 +174,35 @@ class ListResolver:
         self.unknown = "candidate"
         warn_user(
             f"{n_unknown:,} of {n_entries:,} entries of {self.name!r} have items without interactions in the "
-            "split. These items compete, as items that no test user chose. Pass "
-            "ipseval.Lists(…, unknown='drop') to leave them out.",
+            "split. These items compete, as items that no test user chose.",
             DataWarning,
+            advice="Pass ipseval.Lists(…, unknown='drop') to leave them out",
+            shell_advice="Pass {unknown=drop} to leave them out",
         )
 
     def _warn_about_seen_items(self, n_seen: int, n_entries: int) -> None:
         """Warn that the few training items in lists keep their positions, in which no hit is possible."""
         warn_user(
             f"{n_seen:,} of {n_entries:,} entries of {self.name!r} are training items of their user, which cannot "
-            "be hits. They keep their positions. Pass ipseval.Lists(…, seen='drop') to move the other entries "
-            "up.",
+            "be hits. They keep their positions.",
             DataWarning,
+            advice="Pass ipseval.Lists(…, seen='drop') to move the other entries up",
+            shell_advice="Pass {seen=drop} to move the other entries up",
         )
+
+    def _hold_all_items(self, user: IntArray, item: IntArray) -> bool:
+        """Return whether the list of every user holds all items of the split."""
+        is_known = (user >= 0) & (item >= 0)
+        lengths = np.bincount(user[is_known])
+        return bool((lengths[lengths > 0] == self.split.n_items).all())
 
     def _drop_seen(self, seen: BoolArray, user: IntArray, item: IntArray, keep: BoolArray) -> None:
         """Remove from `keep` the training items of their user, or record a problem."""
         treatment_of_seen = self.lists.seen
-        if treatment_of_seen == "raise" and not self._has_options and seen.sum() <= MOST_SEEN * seen.size:
+        may_choose = treatment_of_seen == "raise" and not self._has_options
+        if may_choose and self._hold_all_items(user, item):  # scores of all pairs, as in a matrix
+            treatment_of_seen = "drop"
+        elif may_choose and seen.sum() <= MOST_SEEN * seen.size:
             treatment_of_seen = "keep"
             self._warn_about_seen_items(int(seen.sum()), seen.size)
         if treatment_of_seen == "raise":
@@ -357,6 +368,7 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
         * {user: [item, …]}, best first, {user: {item: score}} or {user: [(item, score), …]};
         * a list with a list of item ids for each user, in the order of `split.user_ids`;
         * a list with a list of scores of all items for each user, which becomes an array;
+        * a list of tuples (user, item, score), if its length is not the number of users;
         * an array of item positions with a row for each user, or the pair (items, scores) of such arrays;
         * a run of ranx, or the path of a file of lists or of a NumPy array.
     split : Split
@@ -400,10 +412,10 @@ def _is_path(model: object) -> bool:
     return isinstance(model, str) and Path(model).is_file()
 
 
-def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray:
-    """Return the array or the recommendation lists of a file."""
+def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray | tuple[AnyArray, AnyArray]:
+    """Return the array, the factors or the recommendation lists of a file."""
     if str(path).lower().endswith(ARRAYS):
-        return read_array(Path(path))
+        return read_scores(Path(path))
     return read_lists(path)
 
 
@@ -434,7 +446,7 @@ def _are_position_arrays(model: object, split: Split) -> bool:
 def _has_list_columns(model: object) -> bool:
     """Return whether a frame has columns of users, items and ranks or scores under other common names."""
     columns = sorted(frame_columns(model), key=str)
-    if {"user", "item"} <= set(columns) or not 3 <= len(columns) <= MOST_COLUMNS:
+    if is_list_frame(model) or not 3 <= len(columns) <= MOST_COLUMNS:
         return False
     roles = match_columns(columns, {}, ("user", "item", "rank", "score")).columns
     return {"user", "item"} <= set(roles) and bool({"rank", "score"} & set(roles))
@@ -466,16 +478,37 @@ def _convert_rows(model: list[AnyModel], split: Split, name: str) -> Lists | Any
             f"{name} must be scores or recommendation lists; got {description}. Pass {{user: [item, …]}}, or "
             "one list of item ids for each user in the order of split.user_ids."
         )
+    if len(model) != split.n_users and _are_scored_pairs(model):
+        return _convert_scored_pairs(model)
     if len(model) != split.n_users:
         raise InputError(
             f"{name} must have one list for each of the {split.n_users:,} users, in the order of "
-            f"split.user_ids; got {len(model):,} lists. Pass {{user: [item, …]}} to name the users."
+            f"split.user_ids; got {len(model):,} lists. Pass {{user: [item, …]}} to name the users, or tuples "
+            "(user, item, score)."
         )
     scores = _read_scores(model, split)
     if scores is not None:
         return scores
     users = split.user_ids.tolist()
     return Lists(dict(zip(users, model, strict=True)))
+
+
+def _are_scored_pairs(model: list[AnyModel]) -> bool:
+    """Return whether all entries are tuples (user, item, score), whose score is a fraction somewhere."""
+    has_fraction = False
+    for entry in model:
+        if not isinstance(entry, tuple) or len(entry) != 3 or not isinstance(entry[2], (float, np.floating)):
+            return False
+        has_fraction = has_fraction or entry[2] != np.floor(entry[2])
+    return has_fraction
+
+
+def _convert_scored_pairs(pairs: list[tuple[Hashable, Hashable, float]]) -> Lists:
+    """Return tuples (user, item, score) as `Lists`."""
+    lists: dict[Hashable, list[tuple[Hashable, float]]] = {}
+    for user, item, score in pairs:
+        lists.setdefault(user, []).append((item, score))
+    return Lists(lists)
 
 
 def _read_scores(model: list[AnyModel], split: Split) -> AnyArray | None:

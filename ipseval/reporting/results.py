@@ -185,6 +185,16 @@ class Result(Reported):
         all_parts = (*tables.parts, *tables.appendix)
         return Explanation(replace(tables, parts=all_parts, appendix=(), hint=""))
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the tidy table of the result, `frame`.
+
+        Returns
+        -------
+        DataFrame
+            A copy, which can be changed without changing the result.
+        """
+        return self.frame.copy()
+
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the frame as CSV, or write it to a file.
 

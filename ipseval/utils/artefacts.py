@@ -376,6 +376,23 @@ def _read_text_table(path: str | Path, separator: str, roles: Mapping[str, str])
     return pd.read_csv(path, sep=separator, keep_default_na=False, na_values=missing_text)
 
 
+def read_scores(path: str | Path) -> AnyArray | tuple[AnyArray, AnyArray]:
+    """Return the array in a file, or the factors in a .npz file with the arrays user_factors and item_factors."""
+    if Path(path).suffix != ".npz":
+        return read_array(path)
+    arrays = read_arrays(path)
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    has_bias = any("bias" in name for name in arrays)
+    if {"user_factors", "item_factors"} <= arrays.keys() and not has_bias:
+        return arrays["user_factors"], arrays["item_factors"]
+    names = ", ".join(sorted(arrays))
+    raise InputError(
+        f"{path} must hold one array; got {len(arrays)} ({names:.100}). Factors are the arrays user_factors and "
+        "item_factors, without a bias."
+    )
+
+
 def read_array(path: str | Path) -> AnyArray:
     """Return the array in a .npy file (memory-mapped, read-only) or the only one in a .npz file."""
     if Path(path).suffix == ".npz":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
     "ipseval.read(path)": (
-        "load",
         "load_csv",
         "load_data",
         "load_frame",
@@ -25,10 +24,6 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "from_records",
     ),
     "ipseval.split_random, split_temporal, split_leave_one_out or split_global_time": (
-        "split_time",
-        "time_split",
-        "temporal_split",
-        "chrono_split",
         "train_test_split",
         "split",
         "random_split",
@@ -171,6 +166,7 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "per_user_values",
     ),
     "evaluation.sensitivity(gamma=…)": (
+        "gammas",
         "gamma_sweep",
         "sweep",
     ),
@@ -360,6 +356,8 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "to_report",
     ),
     ".frame, in the columns ci_low, ci_high, std_error": (
+        "confidence_intervals",
+        "conf_intervals",
         "conf_int",
         "confidence_interval",
         "stderr",
@@ -402,6 +400,54 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "min_interactions",
         "min_support",
     ),
+    "ipseval.read(path) for a log, or ipseval.Evaluation.load(path) for a result": ("load",),
+    "ipseval.split_temporal(log), or split_global_time": (
+        "split_time",
+        "time_split",
+        "temporal_split",
+        "chrono_split",
+    ),
+    "ipseval.correct(models, split, random_exposure=…), with ipseval.RandomExposure.from_frame(frame, split)": (
+        "random_exposure",
+        "random",
+        "random_log",
+        "exposure",
+    ),
+    "one frame whose column model or Algorithm names them: ipseval.evaluate(frame, train=train, test=test)": (
+        "model_column",
+        "model_col",
+        "algorithm_column",
+    ),
+    "evaluation.compare(), in the columns difference and p_value": (
+        "p_value",
+        "p_values",
+        "ttest_rel",
+    ),
+    "ipseval.plan_exposure(ipseval.correct(models, split))": ("plan",),
+    "layout=, or leave it out, because the content decides": (
+        "format",
+        "file_format",
+        "fmt",
+    ),
+    "clicked= for clicks, or value= for grades": (
+        "label",
+        "label_col",
+    ),
+    "ipseval.testing.gate(evaluation, candidate=…, incumbent=…)": (
+        "assert_not_worse",
+        "gate",
+        "assert_better",
+    ),
+    "ipseval.propensity.ExaminationModel().fit(ipseval.read(impressions))": (
+        "position",
+        "position_propensity",
+        "examination_model",
+    ),
+    "ipseval.read(frame, clicked=…, propensity=…), or ipseval.datasets.load_open_bandit(path)": (
+        "from_obp",
+        "load_obp",
+        "from_bandit_feedback",
+    ),
 }
 REPLACEMENTS = {name: replacement for replacement, names in NAMES_BY_REPLACEMENT.items() for name in names}
 
@@ -412,3 +458,14 @@ def suggest_replacement(name: object) -> str:
     if not replacement:
         return ""
     return f"Use {replacement}."
+
+
+# Options of the functions that read data, which are often passed to functions that take data.
+OPTIONS_OF_READERS = frozenset({"user", "item", "value", "timestamp", "duplicates", "validation", "overlap"})
+
+
+def suggest_option(name: str) -> str:
+    """Return a sentence with the replacement for an unknown option, and "" for other names."""
+    if name in OPTIONS_OF_READERS:
+        return f"Use ipseval.Split.from_frames(train, test, {name}=…), or ipseval.read(frame, {name}=…) for a log."
+    return suggest_replacement(name)

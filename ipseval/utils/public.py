@@ -25,7 +25,7 @@ from ipseval.utils.annotations import (
     resolve_annotations,
 )
 from ipseval.utils.constructors import NamedConstructors, word_frame_error
-from ipseval.utils.peer_names import suggest_replacement
+from ipseval.utils.peer_names import suggest_option, suggest_replacement
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -180,7 +180,7 @@ def _select_names(parameters: Iterable[inspect.Parameter], kinds: Sequence[objec
 
 def _advise_option(option: str, options: Sequence[str]) -> str:
     """Return the option to use in place of an unknown one, in a sentence."""
-    advice = suggest_replacement(option)
+    advice = suggest_option(option)
     if advice:
         return advice
     similar = difflib.get_close_matches(option, options, n=1)

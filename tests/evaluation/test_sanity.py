@@ -12,12 +12,14 @@ import pytest
 import scipy.sparse
 
 import ipseval
-from benchmarks.sanity import BASELINES, MISTAKES, fit_scores, make_correct, make_mistakes
+from benchmarks.sanity import BASELINES, MISTAKES, fit_scores, make_correct, make_mistakes, read_logs
 from ipseval.errors import DataWarning
 from ipseval.evaluation.sanity import (
     WORDS,
+    ItemPositions,
     RowReader,
     SanityWarning,
+    _compare_with_test,
     check_sanity,
     sample_scores,
     word_warning,
@@ -130,6 +132,31 @@ def test_a_single_row_that_is_not_masked_is_not_enough():
         for user in reader.users[n_rows:]:
             masked[user, split().train.item[split().train.user == user]] = -np.inf
         assert (sample_scores(masked, reader) is None) == (n_rows == 1)
+
+
+def test_training_and_test_items_of_similar_popularity_are_compared():
+    """User 0 has two such pairs, one won and one tied, and user 1 has one, which is lost: 1.5 of 3."""
+    items = np.arange(5)
+    log_popularity = np.array([0.0, 2.0, 0.1, 2.2, 9.0])
+    training = ItemPositions.from_lists([np.array([0, 1]), np.array([0])], items)
+    test = ItemPositions.from_lists([np.array([2, 3]), np.array([2, 4])], items)
+    scores = np.array([[3.0, 1, 2, 1, 0], [1, 0, 2, 0, 0]])
+    probability, error = _compare_with_test(scores, training, test, log_popularity)
+    assert probability == 0.5
+    assert error == pytest.approx(np.sqrt(0.5**2 + 0.5**2) / 3)  # won minus expected: 1.5 − 1 and 0 − 0.5
+    assert np.isnan(_compare_with_test(scores, training, test, np.array([0, 1, 2, 3, 4.0]))).all()
+
+
+@pytest.mark.parametrize("baseline", ["item_knn", "ease", "pure_svd"])
+def test_models_of_movielens_that_were_trained_on_the_test_part_warn(baseline, shared_data):
+    _, log = next(read_logs(shared_data("ml-100k").parent))
+    parts = ipseval.split_random(log, rng=0)
+    leaked = make_mistakes(baseline, parts, np.random.default_rng(0))["trained on the test part"]
+    expected = {0: [], 1: ["test-like-training"]}
+    for is_leaked, scores in enumerate((fit_scores(baseline, parts.train), leaked)):
+        ranked = ipseval.rank_positives(scores, parts)
+        found = [warning.code for warning in check_sanity({"m": ranked}, {"m": scores}, parts)]
+        assert found == expected[is_leaked]
 
 
 def test_a_frame_of_lists_is_not_read_as_scores():

@@ -90,11 +90,7 @@ PANDAS = [
     Call("ipseval.read('events.csv', user='visitorid', item='sku', threshold=4)"),
     Call("ipseval.split_time(df)", "split_temporal", "ipseval.split_temporal(df, threshold=4)"),
     Call("log['item_id'].value_counts()", ".to_frame()", "log.to_frame()['item'].value_counts()"),
-    Call(
-        f"ipseval.evaluate({EASE}, split, propensity=propensity, {R10}).to_frame()",
-        ".frame",
-        "evaluation.frame",
-    ),
+    Call(f"ipseval.evaluate({EASE}, split, propensity=propensity, {R10}).to_frame()"),
     Call(f"ipseval.evaluate(lists, train=train, test=test, {OPTIONS})", same_as=BY_READ),
     Call(
         "ipseval.compare({'a': lists, 'b': lists}, train, test)",

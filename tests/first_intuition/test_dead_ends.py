@@ -35,11 +35,6 @@ DEAD_ENDS = [
         "ipseval.evaluate({'m': ipseval.Lists(ranks_from_0, gaps='renumber')}, split)",
     ),
     (
-        "ipseval.read(pairs)",
-        "pandas.DataFrame(source, columns=['user', 'item'])",
-        "ipseval.read(pandas.DataFrame(pairs, columns=['user', 'item']))",
-    ),
-    (
         "ipseval.evaluate(models, split, propensity='popularity')",
         '"power-law:gamma=0"',
         "ipseval.evaluate(models, split, propensity='power-law:gamma=0')",
@@ -76,7 +71,7 @@ DEAD_ENDS = [
     ),
     (
         "evaluation.per_user()",
-        "'model', 'metric', and 'estimator'",
+        "Pass per_user('m', 'recall@10', 'aoa')",
         "evaluation.per_user('m', 'recall@10', 'aoa')",
     ),
     ("evaluation.significance", "Use evaluation.compare()", "evaluation.compare()"),
@@ -95,6 +90,8 @@ def test_an_error_names_a_call_that_works(call, words, advised):
 
 
 WORKS = [
+    "ipseval.read(pairs)",
+    "evaluation.to_frame()",
     "ipseval.Split.from_frames(train, test)",
     "ipseval.evaluate(models, train=train, test=test)",
     "ipseval.evaluate(models, split, propensity=dict(enumerate([0.5] * 15)))",

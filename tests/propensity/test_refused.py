@@ -144,9 +144,9 @@ CASES: dict[str, Callable[[], object]] = {
     "scale='calibrated' needs random exposure": lambda: PowerLawPropensity(gamma=0.5, scale="calibrated"),
     "finite numbers; got True": lambda: PowerLawPropensity(gamma=True),
     "evaluated, logging-policy, unknown": lambda: PowerLawPropensity(gamma=0, source="mine"),
-    r"2 of 3 items have no training interaction.*unseen='smooth' or 'drop'": lambda: PowerLawPropensity(
-        gamma=0, unseen="raise"
-    ).fit(popularity=[0, 1, 0]),
+    r"2 of 3 items have no training interaction.*unseen='smooth' or unseen='drop'": lambda: (
+        PowerLawPropensity(gamma=0, unseen="raise").fit(popularity=[0, 1, 0])
+    ),
     r"1 of 2 items a propensity above 1; the largest scale .* is 0.25": lambda: PowerLawPropensity(
         eta=1, scale=0.5
     ).fit(popularity=[0, 3]),

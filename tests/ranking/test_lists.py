@@ -114,11 +114,11 @@ def test_an_array_of_ids_that_are_no_positions_is_not_read_as_positions():
 def test_training_items_in_lists_without_options_are_counted_in_the_printed_result():
     train = pd.DataFrame({"user": ["u", "v"], "item": ["a", "b"]})
     test = pd.DataFrame({"user": ["u", "v"], "item": ["b", "c"]})
-    split = ipseval.Split.from_frames(train, test)
-    lists = {"u": ["a", "b", "c"], "v": ["c", "a"]}
-    with pytest.warns(DataWarning, match="1 of 5 entries of 'a' are training items"):
+    split = ipseval.Split.from_frames(train, test, items=list("abcdef"))
+    lists = {"u": ["a", "b", "c", "d", "e"], "v": ["c", "a", "d", "e", "f"]}
+    with pytest.warns(DataWarning, match="1 of 10 entries of 'a' are training items"):
         evaluation = ipseval.evaluate({"a": lists}, split, metrics=["recall@1"])
-    assert "a: 1 of 5 entries that are training items of their user, kept as misses." in " ".join(
+    assert "a: 1 of 10 entries that are training items of their user, kept as misses." in " ".join(
         str(evaluation).split()
     )
     assert evaluation.frame["estimate"].tolist() == [0.5]  # a keeps its position, so b is second

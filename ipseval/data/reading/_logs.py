@@ -20,7 +20,13 @@ from ipseval.data.reading._source import ENCODING, ReadOptions, Source
 from ipseval.data.reading._text import LAYOUTS, LayoutName
 from ipseval.data.reading._time_columns import UNITS, Units
 from ipseval.data.reading.rating_scale import check_threshold
-from ipseval.data.sparse import SparseMatrix, is_sparse_matrix, read_sparse_matrix, refuse_plain_array
+from ipseval.data.sparse import (
+    SparseMatrix,
+    is_sparse_matrix,
+    load_pairs_or_matrix,
+    read_sparse_matrix,
+    refuse_plain_array,
+)
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, check_type
 from ipseval.utils.notes import Count
@@ -74,9 +80,10 @@ def read(
           a folder of Parquet files. Text and JSON may be compressed by gzip, bz2, xz or zip.
         * A data frame that narwhals supports (pandas, polars, pyarrow, DuckDB relations, …).
         * A mapping of columns, or {user: [item, …]}.
-        * A list of tuples (user, item, …), whose columns have the roles of those of a file without a header.
-        * A scipy sparse matrix of users × items, whose ids are `users` and `items`, or the numbers of rows
-          and columns.
+        * A list of tuples (user, item, …), whose columns have the roles of those of a file without a header;
+          or an array (n, 2) of users and items.
+        * A scipy sparse matrix of users × items, or the file that `scipy.sparse.save_npz` has written. Its ids
+          are `users` and `items`, or the numbers of rows and columns.
 
         Each entry of a column of lists, such as `items`, becomes a row. Numbers may have decimal commas. A
         file of relevance judgements (TREC qrels) gives the pairs of grade 1 or more.
@@ -171,6 +178,7 @@ def read(
     }
     for role, name in names.items():
         check_type(role, name, (str, type(None)))
+    source = load_pairs_or_matrix(source)
     sparse_counts: tuple[Count, ...] = ()
     if is_sparse_matrix(source):
         table = read_sparse_matrix(source, users, items, allow_negative=threshold is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ipseval.data.reading.column_names import Evidence, normalize_name
 from ipseval.errors import DataWarning, InputError, Problem
-from ipseval.utils.checks import check_real
+from ipseval.utils.checks import check_real, warn_user
 from ipseval.utils.types import AnyArray
 
 Threshold = float | Literal["all"]
@@ -61,13 +60,12 @@ class RatingScale:
 
     def warn(self) -> None:
         """Warn that low ratings count as positives."""
-        warnings.warn(
+        warn_user(
             f"Column {self.column!r} looks like ratings ({self.n_levels} values from {self.lowest:g} to "
-            f"{self.highest:g}). Low ratings count as positives, because there is no threshold. Pass "
-            f"threshold={self.suggested_threshold:g} to keep high ratings, or threshold='all' to count all "
-            "of them.",
+            f"{self.highest:g}). Low ratings count as positives, because there is no threshold.",
             DataWarning,
-            stacklevel=4,
+            advice=f"Pass {{threshold={self.suggested_threshold:g}}} to keep high ratings, or {{threshold=all}} "
+            "to count all of them",
         )
 
     @property

@@ -20,6 +20,7 @@ from ipseval.data.reading.record_source import are_records
 from ipseval.data.sparse import (
     SparseMatrix,
     is_sparse_matrix,
+    load_pairs_or_matrix,
     read_sparse_matrix,
     refuse_plain_array,
     to_sparse_matrix,
@@ -94,6 +95,7 @@ def read_parts(
 
 def _convert_part(part: PartLike) -> PartLike:
     """Return a dense matrix as a sparse one, relevance judgements of ranx as a mapping, and others unchanged."""
+    part = load_pairs_or_matrix(part)
     if isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > MOST_COLUMNS_OF_PAIRS:
         return to_sparse_matrix(part)
     refuse_plain_array(part)

@@ -79,9 +79,10 @@ def _remove_earlier_pairs(part: Interactions, earlier_keys: IntArray, name: str)
     if n_removed:
         text = (
             f"{n_removed:,} of {len(part):,} {name} pairs are in an earlier part too and are left out: "
-            "training items are not candidates. With seen='include' they are, and these pairs stay."
+            "training items are not candidates."
         )
+        advice = "With {seen=include} they are, and these pairs stay"
         if n_removed == len(part):
-            raise InputError(text)
-        warn_user(text, DataWarning)
+            raise InputError(text, advice=advice)
+        warn_user(text, DataWarning, advice=advice)
     return part.select(is_new)

@@ -338,7 +338,9 @@ class Split(Universe):
         """
         if self.seen != "exclude":
             raise InputError(
-                f"{computation} leaves training items out; pass a split made with seen='exclude'."
+                f"{computation} leaves training items out.",
+                advice="Pass a split made with {seen=exclude}",
+                shell_advice="Leave out {seen=include}",
             )
 
     @classmethod
@@ -495,8 +497,18 @@ def _merge_ids(id_arrays: list[AnyArray], column: str) -> AnyArray:
     return np.asarray(ids)
 
 
-def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | None = None) -> Split:
+def resolve_split(
+    split: object,
+    train: Any,
+    test: Any,
+    *,
+    threshold: Threshold | None = None,
+    users: npt.ArrayLike | None = None,
+    items: npt.ArrayLike | None = None,
+) -> Split:
     """Return the split that was passed, or the one of `train` and `test`, which may take its place.
+
+    `users` and `items` are the ids of the universe of `train` and `test`.
 
     Raises
     ------
@@ -523,6 +535,11 @@ def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | N
                 "threshold applies to `train` and `test`; got a split. Read its log by "
                 "ipseval.read(log, threshold=…)."
             )
+        if users is not None or items is not None:
+            raise InputError(
+                "users and items apply to `train` and `test`; got a split, which has user_ids and item_ids. "
+                "Leave them out."
+            )
         return split
     if test is None:
         if train is None:
@@ -536,7 +553,7 @@ def resolve_split(split: object, train: Any, test: Any, threshold: Threshold | N
             "`test` requires `train`, the training interactions; got None. Pass train=frame, or "
             "split=Split.from_frames(None, test) where there are none."
         )
-    return Split.from_frames(train, test, threshold=threshold)
+    return Split.from_frames(train, test, threshold=threshold, users=users, items=items)
 
 
 def _find_metric_labels(test: object) -> list[str]:

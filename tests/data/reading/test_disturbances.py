@@ -277,7 +277,7 @@ def test_a_layout_whose_columns_say_too_little_is_refused_disturbed_or_not(layou
 
 READABLE = {("LightGCN", "missing value")}  # a list without one of its items is a shorter list
 # No reader can see these: users and items are whole numbers of one kind, and both repeat. The file with the two
-# columns exchanged is a log as plausible as the first, which no cell contradicts.
+# columns exchanged is a log as plausible as the first, which no cell contradicts (docs/decisions/22, with figures).
 UNSEEN = {
     ("pairs", "column order"),
     ("Gowalla unnamed", "column order"),  # the last column comes first, and items and users are the first two
