@@ -188,9 +188,16 @@ def load_world(source: str, number: int, model: KuaiRandModel | None, folder: Pa
     """Return one world from its file, which is written if it is not there."""
     file = folder / f"{source}-{number}.pickle"
     if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps(vars(build_world(source, number, model))))
+        write_whole(file, pickle.dumps(vars(build_world(source, number, model))))
     return DesignWorld(**pickle.loads(file.read_bytes()))
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file under another name and rename it, so that a run that is killed leaves no part of it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_bytes(content)
+    part.replace(file)
 
 
 def score_world(world: DesignWorld, n_draws: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -238,8 +245,8 @@ def score_cached(
     if not file.exists():
         world = load_world(source, number, model, cache / "prepared")
         rows = pd.DataFrame(score_world(world, n_draws, number))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        rows.assign(source=source, number=number).to_csv(file, index=False)
+        text = rows.assign(source=source, number=number).to_csv(index=False)
+        write_whole(file, text.encode())
     return pd.read_csv(file)
 
 

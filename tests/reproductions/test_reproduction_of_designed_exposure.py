@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import RandomExposure
+from ipseval import RandomExposure, metric
 from reproductions import designed_exposure
 from reproductions.correction_family import Setting
 from reproductions.designed_exposure import CORRECTED, RANDOM_SAMPLE, DesignWorld, build_world, compute_gain
+from tests.inside.correction import RandomSample, _intraclass_correlation
 
 TINY = Setting((150,), (60,), (0.15,), (5, 20), (10.0, 100.0), (2, 4), ("popularity",))
+SMALL = Setting((400,), (60,), (0.15,), (5, 20), (10.0, 100.0), (2, 4), ("popularity",))
 SLOW_WORLDS = 9
 
 
@@ -38,6 +42,39 @@ def test_the_truth_is_the_mean_over_relevant_pairs_and_weights_are_inverse_proba
     in_list = 10 / n_listed + (1 - 10 / n_listed) * 10 / (n_candidates - 10)
     expected = in_list if exposure.item[0] in listed else 10 / (n_candidates - 10)
     assert exposure.weight[0] == pytest.approx(1 / expected)
+
+
+def test_the_variance_from_the_path_is_that_of_the_sample_over_draws(monkeypatch):
+    monkeypatch.setattr("reproductions.correction_family.HELD_OUT", SMALL)
+    world = build_world("first", 0, None)
+    columns = []
+    for label in designed_exposure.METRICS:
+        for ranked in world.ranks.values():
+            columns.append(metric(label).contributions(ranked))
+    contributions = np.column_stack(columns)
+    # A path that knows the truth, so that only the formula of the variance is compared.
+    true_path = replace(
+        world.path, within=_intraclass_correlation(next(iter(world.ranks.values())), contributions)
+    )
+    spread = np.cov(contributions.T, bias=True)
+    squared_errors = []
+    variances = []
+    for draw in range(300):
+        exposure = world.expose("lists", 25, np.random.default_rng([5, draw]))
+        ranks = world.select_ranks(exposure)
+        ranked = next(iter(ranks.values()))
+        weight = dict(zip(exposure.pair_key.tolist(), exposure.weight.tolist(), strict=True))
+        keys = ranked.user * world.n_items + ranked.item
+        sample = RandomSample.from_ranks(
+            ranks, true_path, np.array([weight[key] for key in keys.tolist()]), is_designed=True
+        )
+        squared_errors.append((sample.value - world.truth) ** 2)
+        variances.append(np.diag(sample._designed_covariance(true_path, spread, world.truth)))
+    ratio = np.mean(variances, axis=0) / np.mean(squared_errors, axis=0)
+    is_random = np.tile([name == "random" for name in world.ranks], len(designed_exposure.METRICS))
+    is_cut = ~true_path.whole & ~is_random
+    assert (ratio[is_cut] > 0.8).all()
+    assert (ratio[is_cut] < 1.2).all()
 
 
 def test_the_gain_is_the_ratio_of_mean_errors_with_its_error_over_worlds():
