@@ -95,6 +95,15 @@ def test_the_gain_is_the_ratio_of_mean_errors_with_its_error_over_worlds():
     assert gain["n_worlds"] == 2
 
 
+def test_coverage_has_its_standard_error_over_worlds():
+    cell = {"source": "first", "metric": "atop", "size": 25, "estimator": CORRECTED, "design": "lists"}
+    rows = pd.DataFrame([cell | {"number": number, "covered": number / 4} for number in (2, 2, 4, 4)])
+    coverage = designed_exposure.measure_coverage(rows).iloc[0]
+    assert coverage["mean"] == pytest.approx(0.75)
+    assert coverage["sem"] == pytest.approx(0.25)
+    assert designed_exposure.format_coverage(coverage) == "75.0 ± 25.0"
+
+
 def test_the_command_prints_a_table_of_each_metric_and_keeps_the_scores(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("reproductions.correction_family.HELD_OUT", TINY)
     options = ["--cache", str(tmp_path), "--sources", "first", "--worlds", "2", "--draws", "1"]
