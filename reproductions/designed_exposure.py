@@ -1,6 +1,6 @@
 """Designed exposure against uniform exposure: errors, coverage and order with 20 slots for each user.
 
-    python -m reproductions.designed_exposure --cache FOLDER [--data PATH] [--worlds 27] [--draws 4] [--write]
+    python -m reproductions.designed_exposure --cache FOLDER [--data PATH] [--worlds 27] [--draws 16] [--write]
 
 Half of the designed slots are drawn from the union of the first ten items of all recommenders, as
 `plan_exposure(design="lists")` does. The sources are both simulators of the correction, with the true
@@ -188,9 +188,16 @@ def load_world(source: str, number: int, model: KuaiRandModel | None, folder: Pa
     """Return one world from its file, which is written if it is not there."""
     file = folder / f"{source}-{number}.pickle"
     if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps(vars(build_world(source, number, model))))
+        write_whole(file, pickle.dumps(vars(build_world(source, number, model))))
     return DesignWorld(**pickle.loads(file.read_bytes()))
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file under another name and rename it, so that a run that is killed leaves no part of it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_bytes(content)
+    part.replace(file)
 
 
 def score_world(world: DesignWorld, n_draws: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -238,15 +245,15 @@ def score_cached(
     if not file.exists():
         world = load_world(source, number, model, cache / "prepared")
         rows = pd.DataFrame(score_world(world, n_draws, number))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        rows.assign(source=source, number=number).to_csv(file, index=False)
+        text = rows.assign(source=source, number=number).to_csv(index=False)
+        write_whole(file, text.encode())
     return pd.read_csv(file)
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     """Return means over worlds and draws by source, metric, size, estimator and design."""
     keys = ["source", "metric", "size", "estimator", "design"]
-    columns = ["error", "difference_error", "covered", "half_width", "tau", "regret", "n_positives"]
+    columns = ["error", "difference_error", "half_width", "tau", "regret", "n_positives"]
     return rows.groupby(keys, sort=False)[columns].mean()
 
 
@@ -266,9 +273,22 @@ def compute_gain(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=[*keys, "gain", "std_error", "n_worlds"])
 
 
+def measure_coverage(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean coverage of each cell, with its standard error over worlds."""
+    keys = ["source", "metric", "size", "estimator", "design"]
+    by_world = rows.groupby([*keys, "number"], sort=False)["covered"].mean()
+    return by_world.groupby(level=keys, sort=False).agg(["mean", "sem"])
+
+
+def format_coverage(coverage: pd.Series) -> str:
+    """Return a coverage in per cent with its standard error, such as 95.2 ± 0.8."""
+    return f"{100 * coverage['mean']:.1f} ± {100 * coverage['sem']:.1f}"
+
+
 def format_table(rows: pd.DataFrame, label: str) -> str:
     """Return the table of one metric."""
     means = summarise(rows)
+    coverages = measure_coverage(rows)
     gains = compute_gain(rows).set_index(["source", "metric", "size", "estimator"])
     lines = []
     for source, size, estimator in product(rows["source"].unique(), SIZES, (RANDOM_SAMPLE, CORRECTED)):
@@ -286,8 +306,8 @@ def format_table(rows: pd.DataFrame, label: str) -> str:
                 f"{100 * gain['gain']:.0f} ± {100 * gain['std_error']:.0f}",
                 f"{uniform['tau']:.2f}",
                 f"{lists['tau']:.2f}",
-                f"{100 * uniform['covered']:.0f}",
-                f"{100 * lists['covered']:.0f}",
+                format_coverage(coverages.loc[(*key, "uniform")]),
+                format_coverage(coverages.loc[(*key, "lists")]),
             )
         )
     header = (
@@ -316,7 +336,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="folder with kuairand/")
     parser.add_argument("--sources", nargs="+", choices=SOURCES, default=list(SOURCES))
     parser.add_argument("--worlds", type=int, default=27, help="of each source")
-    parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--draws", type=int, default=16)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     options = parser.parse_args(arguments)

@@ -78,10 +78,10 @@ class RandomSample:
         Mean number of positives of the user of a positive, Σ s²/Σ s; with weights Σ_u (Σ w)²/Σ w².
     ess : float or None
         Effective number of positives, (Σ w)²/Σ w², where they have weights.
-    hit_weight, miss_weight, miss_share : float or None
-        For weights of an exposure design: mean weight of positives that are in the first items of some
-        recommender and of those that are not, and the share of the latter among all relevant pairs. Listed
-        items are shown more often, so the two means differ.
+    hit_weight : (n_cells,) array or None
+        For weights of an exposure design, relative to their mean over all positives: mean weight of a hit,
+        equal for all cells of a metric. Listed items are shown more often, so that hits have small weights.
+        Metrics that are linear in the rank have the mean weight of all relevant pairs.
     """
 
     value: FloatArray
@@ -90,9 +90,7 @@ class RandomSample:
     n_users: int
     user_size: float
     ess: float | None = None
-    hit_weight: float | None = None
-    miss_weight: float | None = None
-    miss_share: float | None = None
+    hit_weight: FloatArray | None = None
 
     @classmethod
     def from_ranks(
@@ -124,9 +122,9 @@ class RandomSample:
             user_size = float((sum_by_user(ranked, weight[:, None]) ** 2).sum() / square)
         n_users = int(ranked.users.size)
         covariance = influence.T @ influence * (n_users / max(n_users - 1, 1))
-        design = {}
+        hit_weight: FloatArray | None = None
         if weight is not None and is_designed:
-            design = _describe_design(weight / total * len(ranked), values[:, ~path.whole])
+            hit_weight = _compute_hit_weight(weight / total * len(ranked), values, path)
         return cls(
             value=np.asarray(mean),
             sample_covariance=covariance,
@@ -134,7 +132,7 @@ class RandomSample:
             n_users=n_users,
             user_size=user_size,
             ess=ess,
-            **design,
+            hit_weight=hit_weight,
         )
 
     @property
@@ -145,13 +143,12 @@ class RandomSample:
     def cell_sizes(self, path: CorrectionPath) -> FloatArray:
         """Return the effective number of positives of each cell, (n_cells,).
 
-        For metrics cut at a rank, only the weights of hits count: Σ w over the mean weight of hits is the size
+        For metrics cut at a rank, only the weights of hits count: Σ w over the mean weight of a hit is the size
         of the uniform sample that would have as many of them.
         """
-        sizes = np.full(path.whole.size, float(self.size))
         if self.hit_weight is not None:
-            sizes[~path.whole] = self.n_positives / self.hit_weight
-        return sizes
+            return np.asarray(self.n_positives / self.hit_weight)
+        return np.full(path.whole.size, float(self.size))
 
     def half_hit(self, path: CorrectionPath) -> FloatArray:
         """Return the covariance that half a hit more would add, (n_cells, n_cells)."""
@@ -198,16 +195,30 @@ class RandomSample:
     def _path_covariance(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
         """Return the covariance of the mean that follows from the contributions of the path."""
         spread: FloatArray = np.tensordot(grid_mass, path.spread, 1)
-        if self.hit_weight is not None and self.miss_weight is not None and self.miss_share is not None:
-            # A miss contributes −θ, with a weight that is miss_weight/hit_weight times as large as that of a
-            # hit: E[w (c − θ)²]/E[w | hit] = spread + (miss_weight/hit_weight − 1) P(miss) θ².
-            value = np.where(path.whole, 0, self._pool_value(path, grid_mass))
-            excess = (self.miss_weight / self.hit_weight - 1) * self.miss_share
-            spread = np.asarray(spread + excess * np.outer(value, value))
+        if self.hit_weight is not None:
+            return self._designed_covariance(path, spread, self._pool_value(path, grid_mass))
         # Positives of one user are correlated: the design effect of clusters of `user_size` positives.
         root = np.sqrt(1 + path.within * (self.user_size - 1))
-        root = root / np.sqrt(self.cell_sizes(path))
+        root = root / np.sqrt(self.size)
         return np.asarray(spread * np.outer(root, root))
+
+    def _designed_covariance(self, path: CorrectionPath, spread: FloatArray, value: FloatArray) -> FloatArray:
+        """Return the covariance of a mean with weights w = 1/π, from the spread and the value of a positive.
+
+        The variance of Σ w (c − θ) / Σ w has two parts. Each positive adds w² (c − θ)² / (Σ w)². With the
+        effective number m of positives by the weights of hits, Σ w (Σ w c²) / Σ w² c², and with that of all
+        positives, ess = (Σ w)² / Σ w², their sum is spread/m + (1/ess − 1/m) θ². Each ordered pair of
+        positives of one user adds w w' / (Σ w)² times the covariance of their contributions, the intraclass
+        correlation times the spread.
+        """
+        sizes = self.cell_sizes(path)
+        # Not below 0, so that the covariance is one; hits weigh more than misses in no design for lists.
+        excess = np.maximum(1 / self.size - 1 / sizes, 0)
+        root_excess = np.sqrt(excess) * value
+        from_positives = spread / np.sqrt(np.outer(sizes, sizes)) + np.outer(root_excess, root_excess)
+        pair_share = (self.user_size - 1) / self.size
+        from_pairs = spread * np.sqrt(np.outer(path.within, path.within)) * pair_share
+        return np.asarray(from_positives + from_pairs)
 
     def _pool_value(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
         """Return the value of each cell, shrunk from the sample to the path by the number of hits."""
@@ -237,26 +248,20 @@ class RandomSample:
         return np.asarray(level[cell_metric])
 
 
-def _describe_design(weight: FloatArray, cut_values: FloatArray) -> dict[str, float]:
-    """Return the fields of `RandomSample` about hits and misses; the mean of the weights is 1.
+def _compute_hit_weight(weight: FloatArray, values: FloatArray, path: CorrectionPath) -> FloatArray:
+    """Return Σ w² c² / Σ w c² over the cells of each metric, (n_cells,); the mean of the weights is 1.
 
-    `cut_values` are the contributions to the metrics cut at a rank, (n_positives, n_cells).
+    The squares let tied items count little that reach into a list with a small part only: they are in no
+    list, so that their weights are large. Metrics that are linear in the rank have no hits, and Σ w² / Σ w.
+    Without a hit, its weight is that of the pairs that are shown most often.
     """
-    is_hit = (cut_values != 0).any(axis=1)
-    hit_weights = weight[is_hit]
-    miss_weights = weight[~is_hit]
-    # Without a hit, its weight is that of the pairs that are shown most often.
-    hit_weight = float(weight.min())
-    if is_hit.any():
-        hit_weight = float(hit_weights @ hit_weights / hit_weights.sum())
-    miss_weight = hit_weight
-    if not is_hit.all():
-        miss_weight = float(miss_weights @ miss_weights / miss_weights.sum())
-    return {
-        "hit_weight": hit_weight,
-        "miss_weight": miss_weight,
-        "miss_share": float(miss_weights.sum() / weight.sum()),
-    }
+    metric = path.metric_of
+    squares = np.bincount(metric, weight @ values**2)
+    weighted_squares = np.bincount(metric, weight**2 @ values**2)
+    hit_weight = np.full(squares.size, float(weight.min()))
+    np.divide(weighted_squares, squares, out=hit_weight, where=squares > 0)
+    mean_weight = float(weight @ weight / weight.sum())
+    return np.where(path.whole, mean_weight, hit_weight[metric])
 
 
 @dataclass(frozen=True, eq=False)

@@ -307,7 +307,7 @@ class Correction(Result):
         if self.sample is None:
             return None
         value = self.sample.value[cells][ranked]
-        covariance = self.sample.sample_covariance + self.path.half_hit(self.sample.size)
+        covariance = self.sample.sample_covariance + self.sample.half_hit(self.path)
         covariance = covariance[cells, cells][np.ix_(ranked, ranked)]
         variance = np.diagonal(covariance)
         gap_variance = np.maximum(variance[:, None] + variance - 2 * covariance, 0)

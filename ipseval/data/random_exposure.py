@@ -423,12 +423,12 @@ class RandomExposure:
 
     @cached_property
     def n_exposed(self) -> IntArray:
-        """Number of times that each item was shown, (n_items,)."""
+        """Number of times that each item was shown, (n_items,), whatever its weight."""
         return as_readonly(np.bincount(self.item, minlength=self.n_items))
 
     @cached_property
     def n_positive(self) -> IntArray:
-        """Number of times that each item was shown and liked, (n_items,)."""
+        """Number of times that each item was shown and liked, (n_items,), whatever its weight."""
         return as_readonly(np.bincount(self.item[self.positive], minlength=self.n_items))
 
     def select(self, keep: BoolArray | IntArray) -> RandomExposure:

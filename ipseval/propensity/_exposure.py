@@ -58,7 +58,8 @@ def fit_gamma_from_exposure(
     popularity : (n_items,) array-like
         n*_i, training interactions, >= 0; items with 0 are left out, and counted.
     n_exposed, n_positive : (n_items,) array-like
-        How often the item was shown at random, and liked; n_positive <= n_exposed.
+        How often the item was shown at random, and liked; n_positive <= n_exposed. Every pair of a user and
+        an item must have been shown with equal probability, unlike in an allocation for lists.
     n_users : int, optional
         Users of the training log, for κ.
     held_out : (n_items,) array-like, optional

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
+import os
+import threading
 import time
 import warnings
 from collections.abc import Iterable
@@ -59,9 +62,24 @@ def run_tasks(tasks: Iterable[Task], n_processes: int) -> None:
         for task in tasks:
             print(run_task(task), flush=True)
         return
-    with ProcessPoolExecutor(n_processes) as pool:
+    with ProcessPoolExecutor(n_processes, initializer=end_with_command) as pool:
         for line in pool.map(run_task, tasks):
             print(line, flush=True)
+
+
+def end_with_command() -> None:
+    """End this process when the command that started it was killed.
+
+    Otherwise it would go on writing cells while the command is run again.
+    """
+    command = multiprocessing.parent_process()
+    assert command is not None
+
+    def wait_for_end() -> None:
+        command.join()
+        os._exit(1)
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
 
 
 def run_task(task: Task) -> str:
@@ -128,8 +146,9 @@ def compute_estimates(evaluator: Evaluator, prepared: PreparedSplit) -> dict[str
 
 def append_cell(file: Path, name: str, cell: dict[str, Any]) -> None:
     """Append one finished cell to the file of its split."""
-    with file.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps({"name": name} | cell) + "\n")
+    line = json.dumps({"name": name} | cell) + "\n"
+    with file.open("ab", buffering=0) as stream:
+        stream.write(line.encode())
 
 
 def read_cells(file: Path) -> dict[str, dict[str, Any]]:
@@ -147,10 +166,10 @@ def write_complete_lines(file: Path) -> None:
     """Remove a last line that was cut off, so that the next cell starts a line."""
     if not file.exists():
         return
-    text = file.read_text("utf-8")
-    complete = text[: text.rfind("\n") + 1]
-    if complete != text:
-        file.write_text(complete, "utf-8")
+    content = file.read_bytes()
+    n_complete = content.rfind(b"\n") + 1
+    if n_complete < len(content):
+        os.truncate(file, n_complete)
 
 
 def add_seconds(cells: Iterable[dict[str, Any]]) -> float:

@@ -9,7 +9,12 @@ import pytest
 import ipseval
 from ipseval import InputError, RandomExposure
 from ipseval.correction import RANDOM_SAMPLE
-from ipseval.propensity import DensityRatioPropensity, DirectPropensity
+from ipseval.propensity import (
+    DensityRatioPropensity,
+    DirectPropensity,
+    PowerLawPropensity,
+    StratifiedPropensity,
+)
 from ipseval.ranking import top_items
 from ipseval.validation.validation_study import calibrate_gamma
 
@@ -234,6 +239,22 @@ def test_what_cannot_read_weights_is_refused_with_the_reason(world, split, model
         ipseval.validate(models, split=split, random_exposure=exposure, **arguments | options)
     with pytest.raises(InputError, match="count exposures and likes"):
         DirectPropensity(exposure)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        DirectPropensity,
+        lambda exposure: StratifiedPropensity(exposure=exposure, n_strata=5),
+        lambda exposure: DensityRatioPropensity(exposure=exposure),
+        lambda exposure: PowerLawPropensity(gamma="fit", exposure=exposure),
+        lambda exposure: PowerLawPropensity(gamma=0, scale="calibrated", exposure=exposure),
+    ],
+)
+def test_propensities_from_random_exposure_refuse_its_weights_with_the_reason(world, split, models, build):
+    exposure = answer(plan(split, models, n_users=60), world)
+    with pytest.raises(InputError, match="exposure must have equal weights, because propensity models count"):
+        build(exposure)
 
 
 def test_a_pilot_with_weights_gives_the_weighted_share_of_positives(world, split, models):

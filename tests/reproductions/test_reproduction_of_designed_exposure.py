@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import RandomExposure
+from ipseval import RandomExposure, metric
 from reproductions import designed_exposure
 from reproductions.correction_family import Setting
 from reproductions.designed_exposure import CORRECTED, RANDOM_SAMPLE, DesignWorld, build_world, compute_gain
+from tests.inside.correction import RandomSample, _intraclass_correlation
 
 TINY = Setting((150,), (60,), (0.15,), (5, 20), (10.0, 100.0), (2, 4), ("popularity",))
+SMALL = Setting((400,), (60,), (0.15,), (5, 20), (10.0, 100.0), (2, 4), ("popularity",))
 SLOW_WORLDS = 9
 
 
@@ -40,6 +44,39 @@ def test_the_truth_is_the_mean_over_relevant_pairs_and_weights_are_inverse_proba
     assert exposure.weight[0] == pytest.approx(1 / expected)
 
 
+def test_the_variance_from_the_path_is_that_of_the_sample_over_draws(monkeypatch):
+    monkeypatch.setattr("reproductions.correction_family.HELD_OUT", SMALL)
+    world = build_world("first", 0, None)
+    columns = []
+    for label in designed_exposure.METRICS:
+        for ranked in world.ranks.values():
+            columns.append(metric(label).contributions(ranked))
+    contributions = np.column_stack(columns)
+    # A path that knows the truth, so that only the formula of the variance is compared.
+    true_path = replace(
+        world.path, within=_intraclass_correlation(next(iter(world.ranks.values())), contributions)
+    )
+    spread = np.cov(contributions.T, bias=True)
+    squared_errors = []
+    variances = []
+    for draw in range(300):
+        exposure = world.expose("lists", 25, np.random.default_rng([5, draw]))
+        ranks = world.select_ranks(exposure)
+        ranked = next(iter(ranks.values()))
+        weight = dict(zip(exposure.pair_key.tolist(), exposure.weight.tolist(), strict=True))
+        keys = ranked.user * world.n_items + ranked.item
+        sample = RandomSample.from_ranks(
+            ranks, true_path, np.array([weight[key] for key in keys.tolist()]), is_designed=True
+        )
+        squared_errors.append((sample.value - world.truth) ** 2)
+        variances.append(np.diag(sample._designed_covariance(true_path, spread, world.truth)))
+    ratio = np.mean(variances, axis=0) / np.mean(squared_errors, axis=0)
+    is_random = np.tile([name == "random" for name in world.ranks], len(designed_exposure.METRICS))
+    is_cut = ~true_path.whole & ~is_random
+    assert (ratio[is_cut] > 0.8).all()
+    assert (ratio[is_cut] < 1.2).all()
+
+
 def test_the_gain_is_the_ratio_of_mean_errors_with_its_error_over_worlds():
     rows = pd.DataFrame(
         {
@@ -56,6 +93,15 @@ def test_the_gain_is_the_ratio_of_mean_errors_with_its_error_over_worlds():
     assert gain["gain"] == pytest.approx(0.5)
     assert gain["std_error"] == pytest.approx(0)
     assert gain["n_worlds"] == 2
+
+
+def test_coverage_has_its_standard_error_over_worlds():
+    cell = {"source": "first", "metric": "atop", "size": 25, "estimator": CORRECTED, "design": "lists"}
+    rows = pd.DataFrame([cell | {"number": number, "covered": number / 4} for number in (2, 2, 4, 4)])
+    coverage = designed_exposure.measure_coverage(rows).iloc[0]
+    assert coverage["mean"] == pytest.approx(0.75)
+    assert coverage["sem"] == pytest.approx(0.25)
+    assert designed_exposure.format_coverage(coverage) == "75.0 ± 25.0"
 
 
 def test_the_command_prints_a_table_of_each_metric_and_keeps_the_scores(tmp_path, monkeypatch, capsys):

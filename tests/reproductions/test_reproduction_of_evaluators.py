@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +24,10 @@ from reproductions.evaluators.__main__ import main
 from reproductions.evaluators.context import PreparedSplit, prepare_split
 from reproductions.evaluators.recommenders import list_recommenders
 from reproductions.evaluators.registry import add_evaluator, check_estimates
-from reproductions.evaluators.report import list_rows, tabulate_gain_of_correct
+from reproductions.evaluators.report import list_rows, tabulate_gain_of_correct, write_frame
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "evaluators.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "evaluators.md"
 GUIDE = PAGE.with_name("add-an-evaluator.md")
 NAMES = ("AOA", "AOA per user", "SNIPS pooled, γ = 0", "random sample (half of the users)")
 
@@ -239,6 +245,69 @@ def test_a_run_that_was_killed_continues_and_gives_the_same_bytes(tmp_path, n_cu
     assert take_rows(tmp_path / "killed").to_csv(float_format="%.17g") == expected
     names = [json.loads(line)["name"] for line in killed.file.read_text("utf-8").splitlines()]
     assert sorted(names) == sorted(set(names))
+
+
+KILLED_SPLITS = 4
+
+
+def start_command(folder: Path, n_processes: int) -> subprocess.Popen[str]:
+    """Start the benchmark of a few evaluators on a simulated log."""
+    command = [sys.executable, "-m", "reproductions.evaluators", "--cache", str(folder)]
+    command += ["--logs", "simulated", "--splits", str(KILLED_SPLITS), "--processes", str(n_processes)]
+    command += ["--evaluators", *NAMES]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def write_rows(folder: Path) -> bytes:
+    """Return the bytes of the raw rows that a finished run writes."""
+    results = scores.read_log(folder, "simulated", range(KILLED_SPLITS), NAMES)
+    write_frame(list_rows([results]), folder / "rows.csv.gz")
+    return (folder / "rows.csv.gz").read_bytes()
+
+
+def wait_for_split(task: cells.Task) -> None:
+    """Wait until the cells of one split are finished: preparation, truth, and every evaluator."""
+    for _ in range(6000):
+        if len(cells.read_cells(task.file)) == len(NAMES) + 2:
+            return
+        time.sleep(0.01)
+    pytest.fail("no split was finished in a minute")
+
+
+@pytest.fixture(name="uninterrupted_rows", scope="module")
+def fixture_uninterrupted_rows(tmp_path_factory) -> bytes:
+    folder = tmp_path_factory.mktemp("whole")
+    start_command(folder, 1).communicate(timeout=120)
+    return write_rows(folder)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills by signals")
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_a_command_that_is_killed_continues_and_gives_the_same_bytes(
+    tmp_path, uninterrupted_rows, n_processes
+):
+    killed = start_command(tmp_path / "killed", n_processes)
+    wait_for_split(make_task(tmp_path / "killed"))
+    killed.send_signal(signal.SIGKILL)
+    # Worker processes share the standard output, so that it ends when no process is left to write cells.
+    killed.communicate(timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    files = sorted((tmp_path / "killed").glob("*.jsonl"))
+    n_finished = sum(len(cells.read_cells(file)) for file in files)
+    assert len(NAMES) + 2 <= n_finished < KILLED_SPLITS * (len(NAMES) + 2)
+
+    continued = start_command(tmp_path / "killed", n_processes)
+    printed, _ = continued.communicate(timeout=120)
+    assert continued.returncode == 0
+    assert "simulated, split 0: complete" in printed
+
+    assert write_rows(tmp_path / "killed") == uninterrupted_rows
 
 
 @pytest.mark.usefixtures("few_recommenders")
