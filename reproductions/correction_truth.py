@@ -1,12 +1,12 @@
 r"""How true `correct` is: level, coverage, order and calls over two simulators, Coat and KuaiRand.
 
-    python -m reproductions.correction_truth --cache FOLDER [--data PATH] [--worlds 63] [--draws 4] [--write]
-    python -m reproductions.correction_truth --cache FOLDER --sources kuairand --data PATH --draws 20 --write
-    python -m reproductions.correction_truth --cache FOLDER --sources first second likes coat kuairand \
-        --data PATH --worlds 14 --splits 6 --draws 5 --coverage --write
+    python -m reproductions.correction_truth --cache FOLDER --data PATH [--write]
+    python -m reproductions.correction_truth --cache FOLDER --data PATH --sources kuairand --cases 3 --draws 20
 
-The table of coverage (the last command) has standard errors over worlds and splits, and says which cells cover
-significantly less than 90%. `likes` are worlds with likes and exposure by factor models of KuaiRand.
+The first command makes all tables, from N_CASES worlds or splits of each source and five draws of exposed users;
+the second makes those of one source. Standard errors are over worlds and splits. The table of coverage says which
+cells cover significantly less than 90%. `likes` are worlds with likes and exposure by factor models of KuaiRand,
+and `evidence` are worlds in which PPI is computed, too.
 
 What is slow is kept in the folder: a prepared world or split in `prepared`, its scores in a folder of a name,
 and a run goes on where another ended. Simulated worlds are judged by the truth, logs by the random positives
@@ -60,6 +60,8 @@ SIZES = {
     "coat": (0, 25, 50, 100, 200),
     "kuairand": (0, 25, 100, 500, 2000),
 }
+# Worlds of a simulator, a whole number of each kind of exposure; splits of a log.
+N_CASES = {"first": 28, "second": 36, "evidence": 18, "likes": 14, "coat": 24, "kuairand": 6}
 LOG_METRICS = {"coat": METRICS, "kuairand": ("atop", "recall@10", "mean_dcg@10")}
 N_SHOWN = 20
 DIGITS = 12  # what differs by less is tied: no order hangs on rounding
@@ -240,6 +242,8 @@ def table(rows: pd.DataFrame) -> str:
     metrics, lines = list(rows["metric"].unique()), []
     keys = ["size", "estimator", "metric"]
     mean = rows.groupby(keys)[["error", "covered", "half_width", "tau", "regret"]].mean()
+    by_case = rows.groupby([*keys, "number"])[["error", "covered"]].mean()
+    covered_error = by_case["covered"].groupby(keys).sem()
     low = rows.groupby([*keys, "number"])["covered"].mean().groupby(keys).quantile(0.1)
     sums = rows.groupby(keys)[["called", "wrong"]].sum()
     told = rows.groupby(keys)["warned"].mean()
@@ -249,22 +253,35 @@ def table(rows: pd.DataFrame) -> str:
 
     for size in rows["size"].unique():
         plain = mean["error"].xs((size, AOA_POOLED), level=("size", "estimator"))
+        plain_by_case = by_case["error"].xs((size, AOA_POOLED), level=("size", "estimator"))
         for name in rows.loc[rows["size"] == size, "estimator"].unique():
             at = (size, name)
+            error_by_case = by_case["error"].xs(at, level=("size", "estimator"))
+            removed_error = pd.Series(
+                {(*at, m): 100 * ratio_error(error_by_case[m], plain_by_case[m]) for m in metrics}
+            )
             removed = pd.Series({(*at, m): 100 * (1 - mean["error"][(*at, m)] / plain[m]) for m in metrics})
             own = name in (CORRECTED, WITH_INTERACTIONS)
             wrong = 100 * sums["wrong"] / sums["called"].clip(lower=1)
             lines.append(
                 (
-                    *(f"{size:,}", name, cell(removed, ".0f", at), cell(100 * mean["covered"], ".0f", at)),
+                    *(f"{size:,}", name, cell(removed, ".0f", at), cell(removed_error, ".0f", at)),
+                    *(cell(100 * mean["covered"], ".0f", at), cell(100 * covered_error, ".0f", at)),
                     *(cell(100 * low, ".0f", at), cell(mean["half_width"], ".3f", at)),
                     *(cell(mean["tau"], ".2f", at), cell(1000 * mean["regret"], ".1f", at)),
                     cell(wrong, ".1f", at) if own else "",
                     f"{100 * told[(*at, metrics[0])]:.0f}" if own else "",
                 )
             )
-    header = "exposed users|estimator|error reduction, %|coverage, %|coverage, 10th percentile, %|half-width|"
+    header = "exposed users|estimator|error reduction, %|its standard error|coverage, %|its standard error, %|"
+    header += "coverage, 10th percentile, %|half-width|"
     return markdown(f"{header}Kendall τ|regret × 1000|sign errors, %|warned, %".split("|"), lines)
+
+
+def ratio_error(numerator: pd.Series, denominator: pd.Series) -> float:
+    """Return the standard error of a ratio of means over the same worlds or splits, by its linear part."""
+    ratio = numerator.mean() / denominator.mean()
+    return float((numerator - ratio * denominator).sem() / denominator.mean())
 
 
 def order(rows: pd.DataFrame) -> str:
@@ -311,7 +328,7 @@ def coverage(rows: pd.DataFrame) -> str:
     The test of a cell is one-sided, against LOWEST_COVERAGE, by the variance between worlds or splits, with
     Holm's correction over all cells of the table.
     """
-    rows = rows[rows["estimator"].isin((CORRECTED, WITH_INTERACTIONS))]
+    rows = rows[rows["estimator"].isin((CORRECTED, WITH_INTERACTIONS)) & (rows["source"] != "evidence")]
     keys = ["source", "size", "estimator"]
     cells = []
     p_values = []
@@ -368,27 +385,24 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--name", default="scores", help="folder of the scores there; one for each state")
     parser.add_argument("--data", type=Path, help="folder with coat/ and kuairand/")
     parser.add_argument("--sources", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument("--worlds", type=int, default=63, help="of each simulator")
-    parser.add_argument("--splits", type=int, default=3, help="of each log")
-    parser.add_argument("--coverage", action="store_true", help="write the table of coverage only")
-    parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--cases", type=int, help="worlds or splits of each source; default N_CASES")
+    parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     rows = [
         cached(options.cache, options.name, source, number, options.draws, options.data)
         for source in options.sources
-        for number in range(options.splits if source in LOG_METRICS else options.worlds)
+        for number in range(options.cases or N_CASES[source])
     ]
     scores = pd.concat(rows, ignore_index=True)
     made = tables(scores)
-    made["truth-coverage"] = coverage(scores)
+    if set(options.sources) == set(SIZES):
+        made["truth-coverage"] = coverage(scores)
     if options.write:
         text = PAGE.read_text("utf-8")
         placed = {}
         for name, table_text in made.items():
-            if options.coverage != (name == "truth-coverage"):
-                continue
             if f"<!-- {name} -->" in text or f"(tables/{PAGE.stem}/{name}.csv)" in text:
                 placed[name] = table_text
         write_tables(placed, PAGE)
