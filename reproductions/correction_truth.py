@@ -6,7 +6,7 @@ r"""How true `correct` is: level, coverage, order and calls over two simulators,
 The first command makes all tables, from N_CASES worlds or splits of each source and five draws of exposed users;
 the second makes those of one source. Standard errors are over worlds and splits. The table of coverage says which
 cells cover significantly less than 90%. `likes` are worlds with likes and exposure by factor models of KuaiRand,
-and `evidence` are worlds in which PPI is computed, too.
+and `evidence` are worlds in which PPI is computed, too. `kuairand, others` has other recommenders.
 
 What is slow is kept in the folder: a prepared world or split in `prepared`, its scores in a folder of a name,
 and a run goes on where another ended. Simulated worlds are judged by the truth, logs by the random positives
@@ -21,6 +21,7 @@ import pickle
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,11 @@ from scipy import stats
 from scipy.stats import kendalltau
 from statsmodels.stats.multitest import multipletests
 
-from ipseval import split_random
+from ipseval import Interactions, split_random
 from ipseval.correction import CORRECTED, CorrectionPath, correct, correct_path, correction_path
 from ipseval.correction._posterior import RandomSample
 from ipseval.estimators.labels import AOA_POOLED
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, baselines
 from ipseval.validation._curve import WITH_INTERACTIONS
 from ipseval.validation._population import (
     exposure_outside_training,
@@ -44,7 +45,8 @@ from ipseval.validation._population import (
     select_pairs,
 )
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
-from reproductions import correction_family, correction_summary, feedback_worlds
+from ipseval.validation.validation_study import Trainer
+from reproductions import correction_family, correction_summary, feedback_worlds, leaderboard_models
 from reproductions.correction_coat import recommenders
 from reproductions.correction_family import METRICS
 from reproductions.kuairand_worlds import fit_kuairand
@@ -59,10 +61,20 @@ SIZES = {
     "likes": (0, 25, 100, 400),
     "coat": (0, 25, 50, 100, 200),
     "kuairand": (0, 25, 100, 500, 2000),
+    "kuairand, others": (0, 25, 100, 500),
 }
 # Worlds of a simulator, a whole number of each kind of exposure; splits of a log.
-N_CASES = {"first": 28, "second": 36, "evidence": 18, "likes": 14, "coat": 24, "kuairand": 6}
-LOG_METRICS = {"coat": METRICS, "kuairand": ("atop", "recall@10", "mean_dcg@10")}
+N_CASES = {
+    "first": 28,
+    "second": 36,
+    "evidence": 18,
+    "likes": 14,
+    "coat": 24,
+    "kuairand": 6,
+    "kuairand, others": 4,
+}
+KUAIRAND_METRICS = ("atop", "recall@10", "mean_dcg@10")
+LOG_METRICS = {"coat": METRICS, "kuairand": KUAIRAND_METRICS, "kuairand, others": KUAIRAND_METRICS}
 N_SHOWN = 20
 DIGITS = 12  # what differs by less is tied: no order hangs on rounding
 CALLED = 0.975
@@ -114,7 +126,27 @@ def prepared(source: str, number: int, data: Path | None, cache: Path) -> Case:
         world = model.build_world(np.random.default_rng([SEED, number]))
         return of_world(world.simulated(np.random.default_rng(number)))
     study = load_coat(data / "coat") if source == "coat" else load_kuairand(data / "kuairand")
-    return of_study(study, number, LOG_METRICS[source])
+    trainers = other_recommenders() if source == "kuairand, others" else recommenders()
+    return of_study(study, number, LOG_METRICS[source], trainers=trainers)
+
+
+def other_recommenders() -> dict[str, Trainer]:
+    """Return trainers of eight recommenders of which none had a part in the choice of a constant."""
+    return {
+        "popularity": baselines.popularity,
+        "rarity": rank_rare_first,
+        "random": partial(baselines.random, rng=0),
+        "item-kNN 50": partial(baselines.item_knn, n_neighbors=50),
+        "EASE 100": partial(baselines.ease, regularization=100.0),
+        "SVD 16": partial(baselines.pure_svd, n_factors=16),
+        "SVD 64": partial(baselines.pure_svd, n_factors=64),
+        "RP3beta": partial(leaderboard_models.walk, beta=0.5),
+    }
+
+
+def rank_rare_first(train: Interactions) -> np.ndarray:
+    """Return scores by which the items with the fewest interactions come first."""
+    return -baselines.popularity(train)
 
 
 def of_world(world: correction_family.Simulated) -> Case:
@@ -124,13 +156,18 @@ def of_world(world: correction_family.Simulated) -> Case:
 
 
 def of_study(
-    study: RandomExposureStudy, number: int, metrics: tuple[str, ...], test_fraction: float = 0.2
+    study: RandomExposureStudy,
+    number: int,
+    metrics: tuple[str, ...],
+    test_fraction: float = 0.2,
+    trainers: Mapping[str, Trainer] | None = None,
 ) -> Case:
     """Return the case of a split of a log: trained recommenders, and what users liked at random."""
     rng = np.random.default_rng(number)
     split = split_random(study.positives().biased, test_fraction=test_fraction, rng=rng)
     random = positive_pair_keys(exposure_outside_training(study, split))
-    ranks = rank_with_pairs({name: one(split.train) for name, one in recommenders().items()}, split, random)
+    trainers = recommenders() if trainers is None else trainers
+    ranks = rank_with_pairs({name: one(split.train) for name, one in trainers.items()}, split, random)
     test, liked = (select_pairs(ranks, one, split.n_items) for one in (split.test.pair_key, random))
     everything = {CORRECTED: None}
     if len(study.biased) > len(study.positives().biased):
@@ -273,7 +310,9 @@ def table(rows: pd.DataFrame) -> str:
                     f"{100 * told[(*at, metrics[0])]:.0f}" if own else "",
                 )
             )
-    header = "exposed users|estimator|error reduction, %|its standard error|coverage, %|its standard error, %|"
+    header = (
+        "exposed users|estimator|error reduction, %|its standard error|coverage, %|its standard error, %|"
+    )
     header += "coverage, 10th percentile, %|half-width|"
     return markdown(f"{header}Kendall τ|regret × 1000|sign errors, %|warned, %".split("|"), lines)
 
