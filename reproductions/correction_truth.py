@@ -1,7 +1,7 @@
 r"""How true `correct` is: level, coverage, order and calls over two simulators, Coat and KuaiRand.
 
     python -m reproductions.correction_truth --cache FOLDER --data PATH [--write]
-    python -m reproductions.correction_truth --cache FOLDER --data PATH --sources kuairand --cases 3 --draws 20
+    python -m reproductions.correction_truth --cache FOLDER --data PATH --sources kuairand --splits 3 --draws 20
 
 The first command makes all tables, from N_CASES worlds or splits of each source and five draws of exposed users;
 the second makes those of one source. Standard errors are over worlds and splits. The table of coverage says which
@@ -65,9 +65,9 @@ SIZES = {
 }
 # Worlds of a simulator, a whole number of each kind of exposure; splits of a log.
 N_CASES = {
-    "first": 28,
-    "second": 36,
-    "evidence": 18,
+    "first": 21,
+    "second": 27,
+    "evidence": 9,
     "likes": 14,
     "coat": 24,
     "kuairand": 6,
@@ -424,16 +424,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--name", default="scores", help="folder of the scores there; one for each state")
     parser.add_argument("--data", type=Path, help="folder with coat/ and kuairand/")
     parser.add_argument("--sources", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument("--cases", type=int, help="worlds or splits of each source; default N_CASES")
+    parser.add_argument("--worlds", type=int, help="of each simulator; default N_CASES")
+    parser.add_argument("--splits", type=int, help="of each log; default N_CASES")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    rows = [
-        cached(options.cache, options.name, source, number, options.draws, options.data)
-        for source in options.sources
-        for number in range(options.cases or N_CASES[source])
-    ]
+    rows = []
+    for source in options.sources:
+        requested = options.splits if source in LOG_METRICS else options.worlds
+        for number in range(requested or N_CASES[source]):
+            rows.append(cached(options.cache, options.name, source, number, options.draws, options.data))
     scores = pd.concat(rows, ignore_index=True)
     made = tables(scores)
     if set(options.sources) == set(SIZES):

@@ -91,7 +91,7 @@ def test_four_and_five_of_five_are_positive_and_as_many_as_asked():
 def test_the_command_keeps_scores_and_counts_calls(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(correction_truth.feedback_worlds, "HELD_OUT", TINY)
     monkeypatch.setattr(correction_truth, "SIZES", {"second": (0, 40)})
-    options = ["--cache", str(tmp_path), "--sources", "second", "--cases", "1", "--draws", "1"]
+    options = ["--cache", str(tmp_path), "--sources", "second", "--worlds", "1", "--draws", "1"]
     correction_truth.main(options)
     first = capsys.readouterr().out
     assert "1 worlds, 1 draws" in first
