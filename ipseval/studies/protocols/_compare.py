@@ -162,6 +162,24 @@ class ProtocolComparison:
         Noise of the estimates makes two rankings less alike than the true ones, and a resample of the users
         adds the noise a second time. So the intervals are quantiles of draws of the true values, given the
         estimates and the covariance of their noise.
+
+        Examples
+        --------
+        With few users the ranking under both settings is hardly known:
+
+        >>> from tempfile import TemporaryDirectory
+        >>> from ipseval import baselines, simulation
+        >>> from ipseval.studies.protocols import grid, study
+        >>> log = simulation.World(n_users=200, n_items=60, mean_relevant=12, rng=0).observe(rng=1)
+        >>> protocols = grid(order=["random"], holdout=["ratio", "leave-one-out"], k_core=[2])
+        >>> models = {"popular": baselines.popularity, "kNN": baselines.item_knn, "EASE": baselines.ease}
+        >>> with TemporaryDirectory() as folder:
+        ...     result = study(
+        ...         models, {"simulated": log}, protocols, path=folder, metrics=["recall@10"], estimators=["aoa"]
+        ...     )
+        >>> agreement = result.comparisons("split")[0].with_intervals(0.95)
+        >>> agreement.n_units, agreement.intervals["ipc"]
+        (20, (0.0, 3.0))
         """
         if self.agreement is None or not self._has_known_noise:
             return self.agreement
