@@ -31,7 +31,7 @@ from reproductions.correction_truth import DIGITS, Case, of_world
 from reproductions.feedback_worlds import FeedbackWorld
 from reproductions.tables import markdown
 
-MULTIPLES = (0.0, 0.15, 0.3, 0.6)
+MULTIPLES = (0.0, 0.05, 0.15, 0.4)
 TOP = 10
 LATE_KINDS = ("time", "arrival", "cascade")  # split by time
 SMALLEST_VARIANCE = 1e-24
