@@ -125,13 +125,19 @@ class Case:
 def scores(case: Case, found: Any, leave: str = "") -> Iterator[dict[str, Any]]:
     """Yield error, coverage and half-width of each metric and estimator, without one recommender."""
     frame = found.frame[found.frame["model"] != leave]
+    # The frame has no estimates from the log alone.
+    posterior_mean = pd.Series(found.posterior.total_mean, case.truth.index)
     for (label, name), rows in frame.groupby(["metric", "estimator"], sort=False):
-        truth = case.truth.loc[[(model, label) for model in rows["model"]]].to_numpy()
+        cells = [(model, label) for model in rows["model"]]
+        truth = case.truth.loc[cells].to_numpy()
+        estimate = rows["estimate"].to_numpy()
+        if name == CORRECTED:
+            estimate = posterior_mean.loc[cells].to_numpy()
         inside = (rows["ci_low"].to_numpy() <= truth) & (truth <= rows["ci_high"].to_numpy())
         yield {
             "metric": label,
             "estimator": str(name),
-            "error": np.abs(rows["estimate"].to_numpy() - truth).mean(),
+            "error": np.abs(estimate - truth).mean(),
             "covered": inside.mean(),
             "half_width": (rows["ci_high"] - rows["ci_low"]).mean() / 2,
         } | _calls(found, case, label, str(name))

@@ -1,4 +1,4 @@
-"""CM100K, where observation was measured: γ, the share of the truth without support, and how true `correct` is.
+"""CM100K, where observation was measured: γ, the error that counted weights remove, and how true `correct` is.
 
     python -m reproductions.cm100k --data PATH [--divisions 6] [--draws 5] [--write]
 
@@ -19,11 +19,13 @@ import pandas as pd
 from ipseval import fit_gamma_from_exposure
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE
 from ipseval.data import RandomExposure
-from ipseval.estimators.labels import AOA_POOLED
+from ipseval.estimators.labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.propensity import GammaFit
+from ipseval.validation import default_propensities, validate
 from ipseval.validation._curve import WITH_INTERACTIONS
 from ipseval.validation.datasets import RandomExposureStudy, load_cm100k, load_coat, load_kuairand
 from reproductions import correction_summary
+from reproductions.correction_coat import recommenders
 from reproductions.correction_truth import judge, of_study
 from reproductions.random_exposure import PUBLISHED
 from reproductions.tables import ROOT, data_folder, markdown, write_tables
@@ -36,6 +38,10 @@ TEST_FRACTION = 0.5
 SIZES = (0, 25, 100)
 # γ and its standard error of an earlier run on data that are not distributed with the project.
 EARLIER = {"Yahoo! R3 (earlier run)": 0.27, "KuaiRec (earlier run)": -0.59}
+COUNTED = "counted"
+N_SPLITS = 5
+N_RESAMPLES = 300
+MIN_REDUCTION = 0.65
 MAX_ERROR_RATIO = 0.9
 MIN_COVERAGE = 0.9
 
@@ -61,6 +67,44 @@ def measure_support(study: RandomExposureStudy) -> float:
     positives = study.positives()
     n_observed = positives.biased.popularity + np.asarray(study.counted_propensity.n_observed)
     return float((n_observed[positives.random.item] == 0).mean())
+
+
+def measure_reduction(study: RandomExposureStudy, number: int) -> pd.DataFrame:
+    """Return how much of AOA's error SNIPS (pooled) removes by metric, with an interval over users.
+
+    Propensities are counted on pairs that are neither in the log nor in the truth.
+    """
+    validation = validate(
+        recommenders(),
+        study,
+        propensities={COUNTED: default_propensities(study)[COUNTED]},
+        metrics=METRICS,
+        estimators=[SNIPS_POOLED],
+        n_splits=N_SPLITS,
+        test_fraction=TEST_FRACTION,
+        n_resamples=N_RESAMPLES,
+        rng=number,
+    )
+    rows = validation.summary
+    rows = rows[(rows["propensity"] == COUNTED) & (rows["estimator"] == SNIPS_POOLED)]
+    return rows.assign(number=number)
+
+
+def reduction_table(rows: pd.DataFrame) -> str:
+    """Return the error reduction of each metric, mean over divisions, and the ends of its intervals."""
+    lines = []
+    for metric, part in rows.groupby("metric", sort=False):
+        low = 100 * part["reduction_low"]
+        high = 100 * part["reduction_high"]
+        lines.append((
+            str(metric), f"{100 * part['reduction'].mean():.0f}", f"{low.mean():.0f} to {high.mean():.0f}",
+            f"{low.min():.0f}",
+        ))  # fmt: skip
+    header = (
+        "SNIPS (pooled), counted propensities", "error reduction, %", "95% interval over users, %",
+        "lowest end of a division, %",
+    )  # fmt: skip
+    return markdown(header, lines)
 
 
 def judge_correction(study: RandomExposureStudy, number: int, n_draws: int) -> pd.DataFrame:
@@ -140,9 +184,13 @@ def draw_gamma(measured: dict[str, tuple[float, float]], path: Path) -> None:
         pyplot.close(figure)
 
 
-def check_goals(gamma: float, scores: pd.DataFrame) -> list[str]:
+def check_goals(gamma: float, reductions: pd.DataFrame, scores: pd.DataFrame) -> list[str]:
     """Return a line for each goal of the reproduction: what it is, what was reached, whether it holds."""
     lines = [f"measured γ {gamma:.2f}; goal .46 ± .03: {abs(gamma - 0.46) <= 0.03}"]
+    for metric, part in reductions.groupby("metric", sort=False):
+        low = part["reduction_low"].mean()
+        if metric != "atop":
+            lines.append(f"{metric}: lower end {100 * low:.0f}%; goal above 65%: {low > MIN_REDUCTION}")
     for size in SIZES[1:]:
         at_size = scores[scores["size"] == size]
         corrected = at_size[at_size["estimator"] == CORRECTED]
@@ -176,16 +224,19 @@ def main() -> None:
     print(made["cm100k-gamma"], flush=True)
     shares = 100 * np.array([measure_support(study) for study in studies])
     print(f"truth without support: {shares.mean():.1f}% ({shares.min():.1f} to {shares.max():.1f})")
+    reductions = pd.concat([measure_reduction(study, number) for number, study in enumerate(studies)])
+    print(reduction_table(reductions), flush=True)
     scores = pd.concat(
         [judge_correction(study, number, options.draws) for number, study in enumerate(studies)]
     )
     counts = f"{options.divisions} divisions, {options.draws} draws; in a cell: {', '.join(METRICS)}."
     truth = {"truth-cm100k": f"{counts}\n\n{correction_table(scores)}"}
     print(truth["truth-cm100k"])
-    print("\n".join(check_goals(measured["CM100K"][0], scores)))
+    print("\n".join(check_goals(measured["CM100K"][0], reductions, scores)))
     if options.write:
         support = f"{shares.mean():.1f}% ({shares.min():.1f}% to {shares.max():.1f}%)"
         made["cm100k-support"] = (
+            f"{reduction_table(reductions)}\n\n"
             f"Share of the truth without support: {support} over {shares.size} divisions."
         )
         write_tables(made, PAGE)

@@ -1,12 +1,12 @@
 r"""How true `correct` is: level, coverage, order and calls over two simulators, Coat and KuaiRand.
 
-    python -m reproductions.correction_truth --cache FOLDER [--data PATH] [--worlds 63] [--draws 4] [--write]
-    python -m reproductions.correction_truth --cache FOLDER --sources kuairand --data PATH --draws 20 --write
-    python -m reproductions.correction_truth --cache FOLDER --sources first second likes coat kuairand \
-        --data PATH --worlds 14 --splits 6 --draws 5 --coverage --write
+    python -m reproductions.correction_truth --cache FOLDER --data PATH [--write]
+    python -m reproductions.correction_truth --cache FOLDER --data PATH --sources kuairand --splits 3 --draws 20
 
-The table of coverage (the last command) has standard errors over worlds and splits, and says which cells cover
-significantly less than 90%. `likes` are worlds with likes and exposure by factor models of KuaiRand.
+The first command makes all tables, from N_CASES worlds or splits of each source and five draws of exposed users;
+the second makes those of one source. Standard errors are over worlds and splits. The table of coverage says which
+cells cover significantly less than 90%. `likes` are worlds with likes and exposure by factor models of KuaiRand,
+and `evidence` are worlds in which PPI is computed, too. `kuairand, others` has other recommenders.
 
 What is slow is kept in the folder: a prepared world or split in `prepared`, its scores in a folder of a name,
 and a run goes on where another ended. Simulated worlds are judged by the truth, logs by the random positives
@@ -21,6 +21,7 @@ import pickle
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,11 @@ from scipy import stats
 from scipy.stats import kendalltau
 from statsmodels.stats.multitest import multipletests
 
-from ipseval import split_random
+from ipseval import Interactions, split_random
 from ipseval.correction import CORRECTED, CorrectionPath, correct, correct_path, correction_path
 from ipseval.correction._posterior import RandomSample
 from ipseval.estimators.labels import AOA_POOLED
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, baselines
 from ipseval.validation._curve import WITH_INTERACTIONS
 from ipseval.validation._population import (
     exposure_outside_training,
@@ -44,7 +45,8 @@ from ipseval.validation._population import (
     select_pairs,
 )
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
-from reproductions import correction_family, correction_summary, feedback_worlds
+from ipseval.validation.validation_study import Trainer
+from reproductions import correction_family, correction_summary, feedback_worlds, leaderboard_models
 from reproductions.correction_coat import recommenders
 from reproductions.correction_family import METRICS
 from reproductions.kuairand_worlds import fit_kuairand
@@ -59,8 +61,20 @@ SIZES = {
     "likes": (0, 25, 100, 400),
     "coat": (0, 25, 50, 100, 200),
     "kuairand": (0, 25, 100, 500, 2000),
+    "kuairand, others": (0, 25, 100, 500),
 }
-LOG_METRICS = {"coat": METRICS, "kuairand": ("atop", "recall@10", "mean_dcg@10")}
+# Worlds of a simulator, a whole number of each kind of exposure; splits of a log.
+N_CASES = {
+    "first": 21,
+    "second": 27,
+    "evidence": 9,
+    "likes": 14,
+    "coat": 24,
+    "kuairand": 6,
+    "kuairand, others": 4,
+}
+KUAIRAND_METRICS = ("atop", "recall@10", "mean_dcg@10")
+LOG_METRICS = {"coat": METRICS, "kuairand": KUAIRAND_METRICS, "kuairand, others": KUAIRAND_METRICS}
 N_SHOWN = 20
 DIGITS = 12  # what differs by less is tied: no order hangs on rounding
 CALLED = 0.975
@@ -112,7 +126,27 @@ def prepared(source: str, number: int, data: Path | None, cache: Path) -> Case:
         world = model.build_world(np.random.default_rng([SEED, number]))
         return of_world(world.simulated(np.random.default_rng(number)))
     study = load_coat(data / "coat") if source == "coat" else load_kuairand(data / "kuairand")
-    return of_study(study, number, LOG_METRICS[source])
+    trainers = other_recommenders() if source == "kuairand, others" else recommenders()
+    return of_study(study, number, LOG_METRICS[source], trainers=trainers)
+
+
+def other_recommenders() -> dict[str, Trainer]:
+    """Return trainers of eight recommenders of which none had a part in the choice of a constant."""
+    return {
+        "popularity": baselines.popularity,
+        "rarity": rank_rare_first,
+        "random": partial(baselines.random, rng=0),
+        "item-kNN 50": partial(baselines.item_knn, n_neighbors=50),
+        "EASE 100": partial(baselines.ease, regularization=100.0),
+        "SVD 16": partial(baselines.pure_svd, n_factors=16),
+        "SVD 64": partial(baselines.pure_svd, n_factors=64),
+        "RP3beta": partial(leaderboard_models.walk, beta=0.5),
+    }
+
+
+def rank_rare_first(train: Interactions) -> np.ndarray:
+    """Return scores by which the items with the fewest interactions come first."""
+    return -baselines.popularity(train)
 
 
 def of_world(world: correction_family.Simulated) -> Case:
@@ -122,13 +156,18 @@ def of_world(world: correction_family.Simulated) -> Case:
 
 
 def of_study(
-    study: RandomExposureStudy, number: int, metrics: tuple[str, ...], test_fraction: float = 0.2
+    study: RandomExposureStudy,
+    number: int,
+    metrics: tuple[str, ...],
+    test_fraction: float = 0.2,
+    trainers: Mapping[str, Trainer] | None = None,
 ) -> Case:
     """Return the case of a split of a log: trained recommenders, and what users liked at random."""
     rng = np.random.default_rng(number)
     split = split_random(study.positives().biased, test_fraction=test_fraction, rng=rng)
     random = positive_pair_keys(exposure_outside_training(study, split))
-    ranks = rank_with_pairs({name: one(split.train) for name, one in recommenders().items()}, split, random)
+    trainers = recommenders() if trainers is None else trainers
+    ranks = rank_with_pairs({name: one(split.train) for name, one in trainers.items()}, split, random)
     test, liked = (select_pairs(ranks, one, split.n_items) for one in (split.test.pair_key, random))
     everything = {CORRECTED: None}
     if len(study.biased) > len(study.positives().biased):
@@ -240,6 +279,8 @@ def table(rows: pd.DataFrame) -> str:
     metrics, lines = list(rows["metric"].unique()), []
     keys = ["size", "estimator", "metric"]
     mean = rows.groupby(keys)[["error", "covered", "half_width", "tau", "regret"]].mean()
+    by_case = rows.groupby([*keys, "number"])[["error", "covered"]].mean()
+    covered_error = by_case["covered"].groupby(keys).sem()
     low = rows.groupby([*keys, "number"])["covered"].mean().groupby(keys).quantile(0.1)
     sums = rows.groupby(keys)[["called", "wrong"]].sum()
     told = rows.groupby(keys)["warned"].mean()
@@ -249,22 +290,37 @@ def table(rows: pd.DataFrame) -> str:
 
     for size in rows["size"].unique():
         plain = mean["error"].xs((size, AOA_POOLED), level=("size", "estimator"))
+        plain_by_case = by_case["error"].xs((size, AOA_POOLED), level=("size", "estimator"))
         for name in rows.loc[rows["size"] == size, "estimator"].unique():
             at = (size, name)
+            error_by_case = by_case["error"].xs(at, level=("size", "estimator"))
+            removed_error = pd.Series(
+                {(*at, m): 100 * ratio_error(error_by_case[m], plain_by_case[m]) for m in metrics}
+            )
             removed = pd.Series({(*at, m): 100 * (1 - mean["error"][(*at, m)] / plain[m]) for m in metrics})
             own = name in (CORRECTED, WITH_INTERACTIONS)
             wrong = 100 * sums["wrong"] / sums["called"].clip(lower=1)
             lines.append(
                 (
-                    *(f"{size:,}", name, cell(removed, ".0f", at), cell(100 * mean["covered"], ".0f", at)),
+                    *(f"{size:,}", name, cell(removed, ".0f", at), cell(removed_error, ".0f", at)),
+                    *(cell(100 * mean["covered"], ".0f", at), cell(100 * covered_error, ".0f", at)),
                     *(cell(100 * low, ".0f", at), cell(mean["half_width"], ".3f", at)),
                     *(cell(mean["tau"], ".2f", at), cell(1000 * mean["regret"], ".1f", at)),
                     cell(wrong, ".1f", at) if own else "",
                     f"{100 * told[(*at, metrics[0])]:.0f}" if own else "",
                 )
             )
-    header = "exposed users|estimator|error reduction, %|coverage, %|coverage, 10th percentile, %|half-width|"
+    header = (
+        "exposed users|estimator|error reduction, %|its standard error|coverage, %|its standard error, %|"
+    )
+    header += "coverage, 10th percentile, %|half-width|"
     return markdown(f"{header}Kendall τ|regret × 1000|sign errors, %|warned, %".split("|"), lines)
+
+
+def ratio_error(numerator: pd.Series, denominator: pd.Series) -> float:
+    """Return the standard error of a ratio of means over the same worlds or splits, by its linear part."""
+    ratio = numerator.mean() / denominator.mean()
+    return float((numerator - ratio * denominator).sem() / denominator.mean())
 
 
 def order(rows: pd.DataFrame) -> str:
@@ -311,7 +367,7 @@ def coverage(rows: pd.DataFrame) -> str:
     The test of a cell is one-sided, against LOWEST_COVERAGE, by the variance between worlds or splits, with
     Holm's correction over all cells of the table.
     """
-    rows = rows[rows["estimator"].isin((CORRECTED, WITH_INTERACTIONS))]
+    rows = rows[rows["estimator"].isin((CORRECTED, WITH_INTERACTIONS)) & (rows["source"] != "evidence")]
     keys = ["source", "size", "estimator"]
     cells = []
     p_values = []
@@ -368,27 +424,25 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--name", default="scores", help="folder of the scores there; one for each state")
     parser.add_argument("--data", type=Path, help="folder with coat/ and kuairand/")
     parser.add_argument("--sources", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument("--worlds", type=int, default=63, help="of each simulator")
-    parser.add_argument("--splits", type=int, default=3, help="of each log")
-    parser.add_argument("--coverage", action="store_true", help="write the table of coverage only")
-    parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--worlds", type=int, help="of each simulator; default N_CASES")
+    parser.add_argument("--splits", type=int, help="of each log; default N_CASES")
+    parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    rows = [
-        cached(options.cache, options.name, source, number, options.draws, options.data)
-        for source in options.sources
-        for number in range(options.splits if source in LOG_METRICS else options.worlds)
-    ]
+    rows = []
+    for source in options.sources:
+        requested = options.splits if source in LOG_METRICS else options.worlds
+        for number in range(requested or N_CASES[source]):
+            rows.append(cached(options.cache, options.name, source, number, options.draws, options.data))
     scores = pd.concat(rows, ignore_index=True)
     made = tables(scores)
-    made["truth-coverage"] = coverage(scores)
+    if set(options.sources) == set(SIZES):
+        made["truth-coverage"] = coverage(scores)
     if options.write:
         text = PAGE.read_text("utf-8")
         placed = {}
         for name, table_text in made.items():
-            if options.coverage != (name == "truth-coverage"):
-                continue
             if f"<!-- {name} -->" in text or f"(tables/{PAGE.stem}/{name}.csv)" in text:
                 placed[name] = table_text
         write_tables(placed, PAGE)

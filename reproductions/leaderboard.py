@@ -249,7 +249,7 @@ def board(one: Judged, metric: str = METRICS[0]) -> str:
             for row in (plain.loc[name], weighted.loc[name])
         ]
         row = corrected.loc[name]
-        cells.append(f"{row['corrected']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]")
+        cells.append(f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]")
         if name in pairs.index:
             pair = pairs.loc[name]
             cells += [
@@ -263,7 +263,7 @@ def board(one: Judged, metric: str = METRICS[0]) -> str:
             cells += [""] * 6
         rows.append([name, *cells])
     header = (
-        f"{one.name}, {metric}", "plain (aoa)", f"weighted, γ = {one.gamma:.2f}", "corrected",
+        f"{one.name}, {metric}", "plain (aoa)", f"weighted, γ = {one.gamma:.2f}", "plausible range",
         "ahead of the next by",
         "smallest gain seen with 80%", "Holm's p", "Holm's p, weighted", "P ahead", "ahead for γ",
     )  # fmt: skip
@@ -322,7 +322,9 @@ def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
             names = list(plain.index)[::-1]
             height = np.arange(len(names))
             band = corrected.loc[names]
-            axis.hlines(height, band["ci_low"], band["ci_high"], color="0.8", lw=5, label="corrected, 95%")
+            axis.hlines(
+                height, band["ci_low"], band["ci_high"], color="0.8", lw=5, label="plausible range, 95%"
+            )
             for frame, color, marker, label in (
                 (plain, "C0", "o", "plain average"), (weighted, "C1", "s", "weighted"),
             ):  # fmt: skip

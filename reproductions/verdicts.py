@@ -38,8 +38,13 @@ def world_of(family: str, number: int) -> FeedbackWorld:
     """Return one world of a family, with its log, recommenders and truth."""
     if family == FAMILIES[1]:
         return feedback_worlds.world_of(number, SEED, feedback_worlds.HELD_OUT)
+    return build_first(number, SEED)
+
+
+def build_first(number: int, seed: int) -> FeedbackWorld:
+    """Return one world of the first simulator, with its log, recommenders and truth."""
     setting = correction_family.HELD_OUT
-    rng = np.random.default_rng([SEED, number])
+    rng = np.random.default_rng([seed, number])
     kind = setting.kinds[number % len(setting.kinds)]
     one = correction_family.logged(correction_family.exposure(kind, rng), setting, rng)
     liked = np.zeros((one.world.n_users, one.world.n_items), dtype=bool)

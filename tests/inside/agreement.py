@@ -2,4 +2,10 @@
 
 from __future__ import annotations
 
-from ipseval.studies.agreement._true_values import _fit_true_values, compute_noise_covariance
+from ipseval.studies.agreement._true_values import (
+    CORRELATIONS,
+    TrueValueModel,
+    _build_prior,
+    _fit_true_values,
+    compute_noise_covariance,
+)

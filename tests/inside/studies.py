@@ -14,7 +14,9 @@ from ipseval.studies.online._noise import (
     naive_pearson,
 )
 from ipseval.studies.protocols._compare import (
+    ProtocolComparison,
     _describe_most_frequent_swap,
+    _estimate_joint_noise,
     _find_inversions,
     average_comparisons,
 )

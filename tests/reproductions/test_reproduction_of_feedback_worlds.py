@@ -127,3 +127,11 @@ def test_the_order_is_compared_with_that_of_the_plain_average_world_by_world():
     made = correction_truth.order(pd.DataFrame(rows))
     # Differences .1 and .3 of two worlds: mean .2, standard deviation .1 √2, standard error .1.
     assert made.splitlines()[2:] == ["| 25 | corrected | +0.200 ± 0.100 |"]
+
+
+def test_the_error_of_a_ratio_of_means_counts_what_both_have_in_common() -> None:
+    plain = pd.Series([1.0, 2.0, 3.0])
+    assert correction_truth.ratio_error(0.5 * plain, plain) == 0
+    # Ratio 1; deviations 1, -1 and 0 with standard deviation 1, of a mean of 2.
+    error = correction_truth.ratio_error(pd.Series([2.0, 1.0, 3.0]), plain)
+    assert error == pytest.approx(1 / np.sqrt(3) / 2)

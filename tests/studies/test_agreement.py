@@ -14,7 +14,13 @@ from scipy import stats
 
 from ipseval.errors import InputError
 from ipseval.studies.agreement import mean_agreement, order_agreement
-from tests.inside.agreement import _fit_true_values, compute_noise_covariance
+from tests.inside.agreement import (
+    CORRELATIONS,
+    TrueValueModel,
+    _build_prior,
+    _fit_true_values,
+    compute_noise_covariance,
+)
 
 # Eight recommenders; b swaps the best two and moves the last to third place.
 A = {"a": 8.0, "b": 7.0, "c": 6.0, "d": 5.0, "e": 4.0, "f": 3.0, "g": 2.0, "h": 1.0}
@@ -169,6 +175,39 @@ def test_true_values_given_one_prior_are_those_of_conditioning_a_normal_vector()
     fit = _fit_true_values(means, noise, prior)
     assert fit.mean == pytest.approx(gain @ means, abs=1e-5)
     assert fit.covariance == pytest.approx(with_level - gain @ with_level, abs=1e-4)
+
+
+def make_true_value_model() -> TrueValueModel:
+    rng = np.random.default_rng(4)
+    root = rng.normal(size=(8, 8))
+    return TrueValueModel.of(rng.normal(size=8), root @ root.T / 40)
+
+
+def test_the_likelihood_of_the_grid_is_the_one_of_each_of_its_points() -> None:
+    model = make_true_value_model()
+    for row in (0, 40, 80):
+        for column in (0, 7, 14):
+            prior = _build_prior(model.spreads[row], float(CORRELATIONS[column]), 4)
+            fit = _fit_true_values(model.means, model.noise, prior)
+            assert model.log_likelihood[row, column] == pytest.approx(fit.log_likelihood)
+
+
+def test_draws_given_one_correlation_are_the_mixture_over_spreads_with_that_correlation() -> None:
+    model = make_true_value_model()
+    counts = np.zeros(CORRELATIONS.size, dtype=np.int64)
+    counts[12] = 20_000
+    a, b = model.draw_given_correlations(counts, np.random.default_rng(0))
+    weight = np.exp(model.log_likelihood[:, 12] - model.log_likelihood[:, 12].max())
+    expected = np.zeros(8)
+    for share, spreads in zip(weight / weight.sum(), model.spreads, strict=True):
+        prior = _build_prior(spreads, float(CORRELATIONS[12]), 4)
+        expected += share * _fit_true_values(model.means, model.noise, prior).mean
+    draws = np.concatenate([a, b], axis=1)
+    assert draws.shape == (20_000, 8)
+    assert np.abs(draws.mean(axis=0) - expected).max() < 5 * draws.std(axis=0).max() / np.sqrt(20_000)
+    # The draws of two models are paired at random: the first half is not made by smaller spreads.
+    halves = draws[:10_000].std(axis=0) / draws[10_000:].std(axis=0)
+    assert halves == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.slow

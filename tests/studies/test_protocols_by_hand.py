@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,14 +13,15 @@ from scipy import stats
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Note
-from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Inversion, ProtocolStudy
 from tests.inside.reporting import Heading, Notes, Table
 from tests.inside.studies import (
+    ProtocolComparison,
     ProtocolResult,
     Setting,
     _compute_covariance,
     _describe_most_frequent_swap,
+    _estimate_joint_noise,
     _find_inversions,
     average_comparisons,
 )
@@ -67,24 +67,6 @@ def a_study_of_given_results() -> ProtocolStudy:
     return ProtocolStudy(frame, tuple(RESULTS), ("x", "y", "z"), ("log 'a' is short", "so is 'b'"), LEVEL)
 
 
-@cache
-def compute_measures(a: int, b: int) -> list[dict[str, float]]:
-    """Return the agreement of two results by the orders of each replicate."""
-    pairs = zip(RESULTS[a].replicates, RESULTS[b].replicates, strict=True)
-    return [order_agreement(*pair, k=1).values for pair in pairs]
-
-
-def compute_intervals(*numbers: int) -> dict[str, tuple[float, float]]:
-    """Return intervals of the mean measure over pairs of results, by the orders of each replicate."""
-    pairs = [compute_measures(*numbers[start : start + 2]) for start in range(0, len(numbers), 2)]
-    return {
-        name: tuple(
-            np.quantile(np.mean([[values[name] for values in rows] for rows in pairs], axis=0), [0.1, 0.9])
-        )
-        for name in ("or@1", "src", "ipc", "tau_b")
-    }
-
-
 def test_every_comparison_has_agreement_and_swaps(protocol_study: ProtocolStudy) -> None:
     between = protocol_study.compare_levels("split")
     names = ["or@1", "src", "ipc", "tau_b"]
@@ -106,11 +88,19 @@ def test_every_comparison_has_agreement_and_swaps(protocol_study: ProtocolStudy)
         *("", "", f"no agreement: the estimate of x is undefined; many ties; {IDENTICAL}", ""),
         *["no agreement: the estimate of x, y is undefined"] * 2,
     ]
-    for row, numbers in ((0, (0, 1)), (1, (2, 3)), (3, (6, 7))):
-        for name, (low, high) in compute_intervals(*numbers).items():
-            assert between.loc[row, [f"{name}_low", f"{name}_high"]].tolist() == pytest.approx([low, high])
+    # The differences of rows 0 and 3 are seven standard errors or more, so the true orders are certain.
+    for row, src, ipc in ((0, 0.5, 1), (3, 1, 0)):
+        assert between.loc[row, ["src_low", "src_high", "ipc_low", "ipc_high"]].tolist() == [
+            src,
+            src,
+            ipc,
+            ipc,
+        ]
+    assert between.loc[1, "src_low"] < 0.5 < between.loc[1, "src_high"]  # differences of one standard error
     first = protocol_study.comparisons("split")[0]
-    assert (first.agreement.n_units, first.agreement.confidence_level) == (10, LEVEL)  # of 10 and 11
+    assert not first.agreement.intervals
+    with_intervals = first.with_intervals(LEVEL)
+    assert (with_intervals.n_units, with_intervals.confidence_level) == (10, LEVEL)  # of 10 and 11
     (swap,) = first.inversions
     # Of three pairs of models two are in the same order, so that Holm counts three: 3 (1 − Φ(7.07)).
     assert swap.p_value == pytest.approx(3 * stats.norm.sf(0.2 / (0.02 * np.sqrt(2))), rel=1e-9, abs=0)
@@ -138,6 +128,76 @@ def test_reference_is_the_first_level_of_every_comparison(protocol_study: Protoc
             protocol_study.winners(metric="rr")
 
 
+def test_intervals_do_not_depend_on_which_setting_is_the_first(protocol_study: ProtocolStudy) -> None:
+    ends = ["src_low", "src_high", "tau_b_low", "tau_b_high", "ipc_low", "ipc_high"]
+    turned = protocol_study.compare_levels("split", reference="TO_RS")
+    pd.testing.assert_frame_equal(turned[ends], protocol_study.compare_levels("split")[ends])
+    pd.testing.assert_frame_equal(
+        protocol_study.table("split", reference="TO_RS")[ends], protocol_study.table("split")[ends]
+    )
+
+
+def test_the_noise_has_the_standard_errors_of_the_results_and_the_correlations_of_the_replicates() -> None:
+    a, b = RESULTS[:2]
+    noise = _estimate_joint_noise(a, b)
+    errors = np.sqrt(np.concatenate([np.diag(a.covariance), np.diag(b.covariance)]))
+    assert np.sqrt(np.diag(noise)) == pytest.approx(errors)
+    first = a.replicates[:, 0] - a.estimates[0]
+    second = b.replicates[:, 2] - b.estimates[2]
+    correlation = first @ second / np.sqrt(first @ first * (second @ second))
+    assert noise[0, 5] == pytest.approx(correlation * errors[0] * errors[5])
+    other = _estimate_joint_noise(a, RESULTS[2])  # another log, whose users are independent
+    assert not other[:3, 3:].any()
+    assert not other[3:, :3].any()
+    assert other[:3, :3] == pytest.approx(noise[:3, :3])
+    constant = np.tile(a.estimates, (N_REPLICATES, 1))
+    without = _estimate_joint_noise(replace(a, replicates=constant), b)
+    assert without[:3, :3] == pytest.approx(a.covariance)  # uncorrelated
+    assert not without[:3, 3:].any()
+
+
+def test_there_is_no_interval_where_the_noise_is_unknown_or_all_values_are_equal() -> None:
+    first, second = RESULTS[:2]
+    unknown = replace(second, covariance=np.full((3, 3), NAN))
+    equal = replace(second, estimates=np.full(3, 0.5), covariance=np.zeros((3, 3)))
+    for changed, reason in (
+        (unknown, "no interval: fewer than two users"),
+        (equal, "no interval: all users have the same value for all recommenders of one side"),
+    ):
+        study = ProtocolStudy(pd.DataFrame(), (first, changed), ("x", "y", "z"))
+        between = study.compare_levels("split")
+        assert reason in between.loc[0, "note"]
+        assert "src_low" not in between
+        assert "src_low" not in study.table("split")
+
+
+def make_noisy_comparison(log: str, rng: np.random.Generator) -> ProtocolComparison:
+    """Return a comparison whose true values agree, with noise as large as the differences."""
+    true_values = np.array([0.1, 0.2, 0.3, 0.4])
+    results = []
+    for split in ("RO_RS", "TO_RS"):
+        estimates = true_values + 0.1 * rng.normal(size=4)
+        replicates = estimates + 0.1 * rng.normal(size=(400, 4))
+        setting = Setting(log, split, "5-core", "full", "aoa", None)
+        results.append(
+            ProtocolResult(setting, "auc", estimates, 0.01 * np.eye(4), replicates, replicates, 50)
+        )
+    (comparison,) = ProtocolStudy(pd.DataFrame(), tuple(results), tuple("wxyz")).comparisons("split")
+    return comparison
+
+
+def test_logs_together_show_an_agreement_that_no_single_log_shows() -> None:
+    rng = np.random.default_rng(5)
+    comparisons = [make_noisy_comparison(f"log {number}", rng) for number in range(12)]
+    lows = [comparison.with_intervals().intervals["tau_b"][0] for comparison in comparisons]
+    assert np.median(lows) < 0.1
+    mean = average_comparisons(comparisons, 0.95)
+    low, high = mean.intervals["tau_b"]
+    assert low > 0.3
+    assert mean.tau_b < high  # noise makes the measured mean too small
+    assert low <= 1 <= high + 0.35
+
+
 def test_a_table_has_means_over_logs_and_counts_swaps_and_logs(protocol_study: ProtocolStudy) -> None:
     table = protocol_study.table("split")
     assert table["estimator"].tolist() == ["aoa", "snips (γ = 0.5)", "ips (γ = 0.5)"]
@@ -145,9 +205,9 @@ def test_a_table_has_means_over_logs_and_counts_swaps_and_logs(protocol_study: P
     assert table["n_logs"].tolist() == [2, 1, 0]
     np.testing.assert_allclose(table["src"], [0.5, 1, NAN])
     np.testing.assert_array_equal(table["ipc"], [1, 0, NAN])
-    for row, numbers in ((0, (0, 1, 2, 3)), (1, (6, 7))):
-        for name, ends in compute_intervals(*numbers).items():
-            assert table.loc[row, [f"{name}_low", f"{name}_high"]].tolist() == pytest.approx(list(ends))
+    # The first log is certain, with .5, so that the mean of both lies between −.25 and .75.
+    assert -0.25 <= table.loc[0, "src_low"] < 0.5 < table.loc[0, "src_high"] <= 0.75
+    assert table.loc[1, ["src_low", "src_high"]].tolist() == [1, 1]
     mean = average_comparisons(protocol_study.comparisons("split")[:3], LEVEL)
     assert (mean.unit, mean.n_units, mean.confidence_level) == ("users", 10 + 12, LEVEL)
     assert mean.note == "2 data sets: the interval is hardly informative"
@@ -194,7 +254,7 @@ def test_a_report_has_every_number_in_words_and_tables(protocol_study: ProtocolS
         "3 estimators (aoa, snips (γ = 0.5), ips (γ = 0.5)), 2 logs (one, two); metrics auc."
     )
     assert "number of inverted pairs of recommenders, of 3. n_beyond counts" in texts[2]
-    assert texts[3].startswith("Brackets contain 80% bootstrap intervals")
+    assert texts[3].startswith("Brackets contain 80% intervals of the agreement of the true values")
     assert "Gail and Simon's at 20%, Holm" in texts[5]
     below = {
         heading.text: part
@@ -227,7 +287,7 @@ def test_a_report_has_every_number_in_words_and_tables(protocol_study: ProtocolS
     splits, estimators, logs = (part for _, part in tables)
     assert splits.header == ("split_a", "split_b", "or@1", "src", "ipc", "tau_b", "n_beyond", "n_logs")
     texts = [cell.text for cell in splits.rows[0]]
-    low, high = compute_intervals(0, 1, 2, 3)["src"]
+    low, high = protocol_study.table("split").loc[0, ["src_low", "src_high"]]
     assert texts[:2] + texts[-2:] == ["RO_RS", "TO_RS", "1", "2"]
     bounds = [f"{end:.2f}" for end in (low, high)]
     assert texts[3] == f"0.50 [{bounds[0]}, {bounds[1]}]"

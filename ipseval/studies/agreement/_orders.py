@@ -125,26 +125,20 @@ class OrderAgreement:
 
 
 def add_intervals(
-    agreement: OrderAgreement, replicates: Mapping[str, FloatArray], *, unit: str, n_units: int, level: float
+    agreement: OrderAgreement, measures: Mapping[str, FloatArray], *, unit: str, n_units: int, level: float
 ) -> OrderAgreement:
-    """Return `agreement` with percentile intervals from the values of each measure in the replicates."""
-    tail = (1 - level) / 2
-    notes = [agreement.note] if agreement.note else []
-    undefined_share = np.isnan(replicates["src"]).mean()
-    if undefined_share:
-        notes.append(f"src and tau_b undefined in {undefined_share:.1%} of the replicates")
-    intervals = {}
-    for name, values in replicates.items():
-        intervals[name] = compute_quantiles(values, tail, 1 - tail)
+    """Return `agreement` with intervals from draws of the true value of each measure.
 
-    return replace(
-        agreement,
-        intervals=intervals,
-        unit=unit,
-        n_units=n_units,
-        confidence_level=level,
-        note="; ".join(notes),
-    )
+    Measures are discrete. The quantiles are values that occur, the outer ones where two are possible.
+    """
+    tail = (1 - level) / 2
+    intervals = {}
+    for name, values in measures.items():
+        low = np.quantile(values, tail, method="lower")
+        high = np.quantile(values, 1 - tail, method="higher")
+        intervals[name] = (float(low), float(high))
+
+    return replace(agreement, intervals=intervals, unit=unit, n_units=n_units, confidence_level=level)
 
 
 @public_function
@@ -443,15 +437,7 @@ def _add_intervals_of_true_means(
         return replace(agreement, note="; ".join([*notes, reason]))
     a_draws, b_draws = draw_true_values(a, b, n_draws, as_generator(rng))
     measures = compute_agreement(RowOrders.of(a_draws), RowOrders.of(b_draws), agreement.overlap)
-    tail = (1 - level) / 2
-    intervals = {}
-    for name, values in measures.items():
-        # Measures are discrete. The quantiles are values that occur, the outer ones where two are possible.
-        low = np.quantile(values, tail, method="lower")
-        high = np.quantile(values, 1 - tail, method="higher")
-        intervals[name] = (float(low), float(high))
-
-    return replace(agreement, intervals=intervals, unit="users", n_units=n_users, confidence_level=level)
+    return add_intervals(agreement, measures, unit="users", n_units=n_users, level=level)
 
 
 def _is_constant(values: FloatArray) -> bool:

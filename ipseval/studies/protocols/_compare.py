@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 from scipy.special import ndtr
 
 from ipseval.inference.comparisons import correct_family
-from ipseval.inference.orders import compute_agreement
+from ipseval.inference.orders import RowOrders, compute_agreement
 from ipseval.reporting.tables import Heading, Part, Remark, Table
 from ipseval.studies.agreement._orders import (
     OrderAgreement,
@@ -21,12 +22,14 @@ from ipseval.studies.agreement._orders import (
     average_without_interval,
     order_agreement,
 )
+from ipseval.studies.agreement._true_values import CORRELATIONS, TrueValueModel
 from ipseval.studies.protocols._evaluate import ProtocolResult, Setting
 from ipseval.utils.checks import format_count
 from ipseval.utils.public import public_class
-from ipseval.utils.types import FloatArray
+from ipseval.utils.types import FloatArray, IntArray
 
 FACTORS = ("split", "k_core", "candidates", "estimator", "log")
+N_DRAWS = 1000  # of the true values
 
 
 @public_class
@@ -70,11 +73,11 @@ class ProtocolComparison:
     a, b : ProtocolResult
         Estimates under the two settings.
     agreement : OrderAgreement or None
-        None: an estimate is undefined, and the note names it.
+        Agreement of the estimates, without intervals. None: an estimate is undefined, and the note names it.
     inversions : tuple of Inversion
         Pairs of models in opposite order.
     note : str
-        Reason why there is no agreement, and notes of the estimates; empty if there are none.
+        Reason why there is no agreement or no interval, and notes of the estimates; empty if there are none.
 
     See Also
     --------
@@ -136,6 +139,95 @@ class ProtocolComparison:
 
         return levels
 
+    def with_intervals(self, confidence_level: float = 0.95) -> OrderAgreement | None:
+        """Return the agreement with intervals of the agreement of the true values.
+
+        Parameters
+        ----------
+        confidence_level : float, default 0.95
+            Level of the intervals.
+
+        Returns
+        -------
+        OrderAgreement or None
+            The agreement with intervals over users, without them where the noise of a setting is unknown or
+            all its estimates are equal; None where an estimate is undefined.
+
+        See Also
+        --------
+        ipseval.order_agreement : The same from per-user values.
+
+        Notes
+        -----
+        Noise of the estimates makes two rankings less alike than the true ones, and a resample of the users
+        adds the noise a second time. So the intervals are quantiles of draws of the true values, given the
+        estimates and the covariance of their noise.
+
+        Examples
+        --------
+        With few users the ranking under both settings is hardly known:
+
+        >>> from tempfile import TemporaryDirectory
+        >>> from ipseval import baselines, simulation
+        >>> from ipseval.studies.protocols import grid, study
+        >>> log = simulation.World(n_users=200, n_items=60, mean_relevant=12, rng=0).observe(rng=1)
+        >>> protocols = grid(order=["random"], holdout=["ratio", "leave-one-out"], k_core=[2])
+        >>> models = {"popular": baselines.popularity, "kNN": baselines.item_knn, "EASE": baselines.ease}
+        >>> with TemporaryDirectory() as folder:
+        ...     result = study(
+        ...         models, {"simulated": log}, protocols, path=folder, metrics=["recall@10"], estimators=["aoa"]
+        ...     )
+        >>> agreement = result.comparisons("split")[0].with_intervals(0.95)
+        >>> agreement.n_units, agreement.intervals["ipc"]
+        (20, (0.0, 3.0))
+        """
+        if self.agreement is None or not self._has_known_noise:
+            return self.agreement
+        return add_intervals(
+            self.agreement,
+            self._draw_measures(),
+            unit="users",
+            n_units=min(self.a.n_users, self.b.n_users),
+            level=confidence_level,
+        )
+
+    @property
+    def _has_known_noise(self) -> bool:
+        """Whether the true values can be drawn."""
+        return not (_lacks_noise(self.a) or _lacks_noise(self.b))
+
+    @property
+    def _ordered_sides(self) -> tuple[ProtocolResult, ProtocolResult]:
+        """The two results in an order that does not depend on which of them is a."""
+        first, second = sorted((self.a, self.b), key=lambda result: repr(result.setting))
+        return first, second
+
+    @cached_property
+    def _true_value_model(self) -> TrueValueModel:
+        """The likelihood of the true values of both sides, whose order is that of `_ordered_sides`."""
+        first, second = self._ordered_sides
+        means = np.concatenate([first.estimates, second.estimates])
+        return TrueValueModel.of(means, _estimate_joint_noise(first, second))
+
+    def _make_generator(self) -> np.random.Generator:
+        """Return a generator with a fixed seed for each comparison."""
+        words = (*(repr(result.setting) for result in self._ordered_sides), self.metric)
+        return np.random.default_rng([zlib.crc32(word.encode()) for word in words])
+
+    def _draw_measures(self, correlation_counts: IntArray | None = None) -> dict[str, FloatArray]:
+        """Return the measures of draws of the true values, (n_draws,) each.
+
+        `correlation_counts` are numbers of draws by the correlation of the true values; by default the
+        correlation is drawn, too.
+        """
+        assert self.agreement is not None
+        rng = self._make_generator()
+        if correlation_counts is None:
+            first, second = self._true_value_model.draw(N_DRAWS, rng)
+        else:
+            first, second = self._true_value_model.draw_given_correlations(correlation_counts, rng)
+        return compute_agreement(RowOrders.of(first), RowOrders.of(second), self.agreement.overlap)
+
     def beyond_uncertainty(self, significance_level: float) -> list[Inversion]:
         """Return the inversions that the noise between users does not explain.
 
@@ -189,7 +281,6 @@ def compare_results(
     models: Sequence[str],
     factor: str,
     k: Iterable[int] | None,
-    confidence_level: float,
 ) -> list[ProtocolComparison]:
     """Return the comparison of every two results that differ in `factor` only, in order."""
     groups: dict[tuple[str, ...], list[ProtocolResult]] = {}
@@ -203,9 +294,7 @@ def compare_results(
     comparisons = []
     for group in groups.values():
         for a, b in combinations(group, 2):
-            comparisons.append(
-                _compare_pair(a=a, b=b, models=models, factor=factor, k=k, confidence_level=confidence_level)
-            )
+            comparisons.append(_compare_pair(a=a, b=b, models=models, factor=factor, k=k))
     return comparisons
 
 
@@ -215,7 +304,6 @@ def _compare_pair(
     models: Sequence[str],
     factor: str,
     k: Iterable[int] | None,
-    confidence_level: float,
 ) -> ProtocolComparison:
     """Return the comparison of two results; without agreement where an estimate is undefined."""
     is_undefined = np.isnan(a.estimates) | np.isnan(b.estimates)
@@ -231,16 +319,11 @@ def _compare_pair(
     if undefined_models:
         notes.insert(0, f"no agreement: the estimate of {', '.join(undefined_models)} is undefined")
     else:
-        without_interval = order_agreement(a.estimates, b.estimates, k=k)
-        agreement = add_intervals(
-            without_interval,
-            compute_agreement(a.orders, b.orders, without_interval.overlap),
-            unit="users",
-            n_units=min(a.n_users, b.n_users),
-            level=confidence_level,
-        )
-        if agreement.note:
-            notes.insert(0, agreement.note)
+        agreement = order_agreement(a.estimates, b.estimates, k=k)
+        reasons = [_lacks_noise(a) or _lacks_noise(b), agreement.note]
+        for reason in reasons:
+            if reason:
+                notes.insert(0, reason)
     return ProtocolComparison(
         factor=factor,
         a=a,
@@ -251,31 +334,67 @@ def _compare_pair(
     )
 
 
+def _lacks_noise(result: ProtocolResult) -> str:
+    """Return the reason why the true values of a result cannot be drawn; "" without one."""
+    if np.isnan(result.covariance).any():
+        return "no interval: fewer than two users"
+    if not np.diag(result.covariance).any() and np.ptp(result.estimates) == 0:
+        return "no interval: all users have the same value for all recommenders of one side"
+    return ""
+
+
+def _estimate_joint_noise(a: ProtocolResult, b: ProtocolResult) -> FloatArray:
+    """Return the covariance of the noise of both results' estimates, (2n, 2n).
+
+    Standard errors are those of the results, and correlations are over the replicates, which share the draws
+    of users under all settings of a log. Users of two logs are independent.
+    """
+    deviation = np.concatenate([a.replicates - a.estimates, b.replicates - b.estimates], axis=1)
+    products = np.einsum("di,dj->ij", deviation, deviation)
+    scale = np.sqrt(np.diag(products))
+    divisor = np.outer(scale, scale)
+    correlation = np.divide(products, divisor, out=np.zeros_like(products), where=divisor > 0)
+    np.fill_diagonal(correlation, 1)
+    if a.setting.log != b.setting.log:
+        n = a.estimates.size
+        correlation[:n, n:] = 0
+        correlation[n:, :n] = 0
+    errors = np.sqrt(np.concatenate([np.diag(a.covariance), np.diag(b.covariance)]))
+    return np.asarray(correlation * np.outer(errors, errors))
+
+
 def average_comparisons(
     group: Sequence[ProtocolComparison], confidence_level: float
 ) -> OrderAgreement | None:
-    """Return the mean agreement over logs, with intervals over users from the replicates."""
-    defined = []
+    """Return the mean agreement over logs, with intervals over users from draws of the true values.
+
+    The logs share the correlation of the true values between the two settings, whose likelihood is the
+    product over the logs. Without it, the noise of each log would draw its agreement towards 0, and their
+    mean, too.
+    """
+    defined = _select_defined(group)
     agreements = []
-    for comparison in group:
-        if comparison.agreement is not None:
-            defined.append(comparison)
-            agreements.append(comparison.agreement)
+    for comparison in defined:
+        assert comparison.agreement is not None
+        agreements.append(comparison.agreement)
     if not agreements:
         return None
     if len(agreements) == 1:
-        return agreements[0]
+        return defined[0].with_intervals(confidence_level)
     mean = average_without_interval(agreements, confidence_level)
-    log_replicates = [
-        compute_agreement(comparison.a.orders, comparison.b.orders, mean.overlap) for comparison in defined
-    ]
-    replicates = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # nanmean of a replicate undefined on every log
-        for name in mean.values:
-            replicates[name] = np.nanmean(np.stack([values[name] for values in log_replicates]), axis=0)
-    n_users = sum(agreement.n_units for agreement in agreements)
-    return add_intervals(mean, replicates, unit="users", n_units=n_users, level=confidence_level)
+    if not all(comparison._has_known_noise for comparison in defined):
+        return mean
+    log_likelihood = np.zeros(CORRELATIONS.size)
+    for comparison in defined:
+        log_likelihood += comparison._true_value_model.correlation_log_likelihood
+    weight = np.exp(log_likelihood - log_likelihood.max())
+    correlation_counts = np.random.default_rng(0).multinomial(N_DRAWS, weight / weight.sum())
+    measures = [comparison._draw_measures(correlation_counts) for comparison in defined]
+    mean_measures = {}
+    for name in mean.values:
+        mean_measures[name] = np.mean([log_measures[name] for log_measures in measures], axis=0)
+    n_users = sum(min(comparison.a.n_users, comparison.b.n_users) for comparison in defined)
+    return add_intervals(mean, mean_measures, unit="users", n_units=n_users, level=confidence_level)
 
 
 def _find_inversions(a: ProtocolResult, b: ProtocolResult, models: Sequence[str]) -> list[Inversion]:

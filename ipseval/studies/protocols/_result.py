@@ -186,9 +186,7 @@ class ProtocolStudy(Printable):
         if reference is not None:
             check_choice("reference", reference, levels)
         if factor not in self._comparisons_by_factor:
-            self._comparisons_by_factor[factor] = compare_results(
-                self.results, self.models, factor, self.k, self.confidence_level
-            )
+            self._comparisons_by_factor[factor] = compare_results(self.results, self.models, factor, self.k)
         comparisons = []
         for comparison in self._comparisons_by_factor[factor]:
             if metric is not None and comparison.metric != metric:
@@ -217,16 +215,14 @@ class ProtocolStudy(Printable):
         -------
         DataFrame
             Columns: the two levels, the other factors, metric; or@k, src, ipc, tau_b, each with its interval
-            from a bootstrap over users (`_low`, `_high`); n_beyond: number of pairs of models that swap
-            beyond their uncertainty (Gail–Simon test, Holm over pairs of models); swaps: these pairs; note.
+            (`_low`, `_high`); n_beyond: number of pairs of models that swap beyond their uncertainty
+            (Gail–Simon test, Holm over pairs of models); swaps: these pairs; note.
 
         Notes
         -----
-        The intervals describe the agreement of measured values in resamples of the users. They are not
-        confidence intervals of the agreement of the true values: the noise of the values makes two orders less
-        alike, and a resample contains it twice. Where differences between recommenders are small compared
-        with their noise, the intervals are too low and rarely contain the true agreement. Read n_beyond there,
-        or use `order_agreement` with per-user values, whose intervals account for the noise.
+        The intervals are of the agreement of the true values, over users. The noise of the estimates makes two
+        rankings less alike than they truly are. So a measured value can lie outside its interval, and with
+        much noise the interval contains nearly all values.
 
         References
         ----------
@@ -237,8 +233,9 @@ class ProtocolStudy(Printable):
         for comparison in self.comparisons(factor, metric=metric, reference=reference):
             inversions = comparison.beyond_uncertainty(1 - self.confidence_level)
             row: dict[str, object] = {**_list_levels(comparison)}
-            if comparison.agreement is not None:
-                row.update(comparison.agreement.to_dict())
+            agreement = comparison.with_intervals(self.confidence_level)
+            if agreement is not None:
+                row.update(agreement.to_dict())
             row["n_beyond"] = len(inversions)
             row["swaps"] = "; ".join(_describe_swap(inversion) for inversion in inversions)
             row["note"] = comparison.note
@@ -510,10 +507,9 @@ def _describe_study(study: ProtocolStudy) -> tuple[str, ...]:
         "or@k is the share of the top k in common, src Spearman's correlation, tau_b Kendall's. ipc is the "
         f"number of inverted pairs of recommenders, of {n_pairs}. n_beyond counts, over all logs, the pairs "
         "that swap beyond their uncertainty.",
-        f"Brackets contain {study.confidence_level:.0%} bootstrap intervals over the users of these logs. A "
-        "replicate includes the noise of the data twice. Intervals therefore lean towards less agreement, "
-        "and need not contain the value. They are not confidence intervals of the agreement of the true "
-        "values, which they miss where differences between recommenders are small.",
+        f"Brackets contain {study.confidence_level:.0%} intervals of the agreement of the true values, over the "
+        "users of these logs. Noise makes the rankings of the estimates less alike than the true ones, so that "
+        "a value can lie outside its interval.",
         "Tables show the first level of each factor that they do not compare. agreement_*.csv have all "
         "levels.",
     )

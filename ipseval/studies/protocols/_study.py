@@ -148,8 +148,8 @@ def study(
     k : iterable of int, optional
         The k of OR@k; see `order_agreement`.
     confidence_level, n_resamples : float and int, default 0.95 and 1000
-        Level of the intervals, and resamples of a bootstrap over users of the trained and ranked models. The
-        uncertainty from other training sets is not included.
+        Level of the intervals, and resamples of the users, from which the correlations between the noise of
+        the estimates are computed. The uncertainty from other training sets is not included.
     rng : int, default 0
         Seed of the random splits and of the bootstrap. It is a number, so that a study can be resumed with
         the same splits.

@@ -264,3 +264,12 @@ def test_blanks_around_fields_are_removed_and_counted(tmp_path):
     log = ipseval.read(tmp_path / "log.csv", item="item_id")
     assert (log.user_ids.tolist(), log.item_ids.tolist()) == (["u1", "u2"], ["a", "b"])
     assert log.data["what"].str.contains("blanks around them").sum() == 2
+
+
+def test_the_separator_is_the_one_that_fits_most_lines_and_not_the_one_with_most_fields(tmp_path):
+    # Tabs give two fields in all lines; bars give three fields in six of eight.
+    titles = ["a|b|c", "d|e|f", "g|h|i", "j|k|l", "m|n|o", "p|q|r", "s"]
+    lines = ["user\titem", *(f"u{number}\t{title}" for number, title in enumerate(titles))]
+    (tmp_path / "log.tsv").write_text("\n".join(lines))
+    log = ipseval.read(tmp_path / "log.tsv", item="item")
+    assert set(log.item_ids.tolist()) == set(titles)
