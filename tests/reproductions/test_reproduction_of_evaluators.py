@@ -523,6 +523,32 @@ def test_the_page_quotes_the_errors_of_the_tables():
     assert f"from {sample} to {shares['kuairand']} of the true recall@10" in text
 
 
+def test_the_page_quotes_the_rankings_of_the_tables_by_metric():
+    frame = pd.read_csv(PAGE.parent / "tables" / "evaluators" / "scores.csv")
+    tau = frame.set_index(["metric", "log", "evaluator"])["tau"]
+    lines = PAGE.read_text("utf-8").splitlines()
+    for label in ("atop", "recall@10", "mean_dcg@10"):
+        cells = [label]
+        for log in ("coat", "cm100k", "kuairand"):
+            values = (tau[label, log, "AOA"], tau[label, log, "correct (100 users)"])
+            cells.append(" → ".join(f"{value:.2f}".replace("-", "−") for value in values))
+        assert f"| {' | '.join(cells)} |" in lines
+
+
+def test_only_by_atop_on_kuairand_does_exposure_of_100_users_improve_the_ranking_significantly():
+    frame = pd.read_csv(PAGE.parent / "tables" / "evaluators" / "scores.csv")
+    scores = frame.set_index(["metric", "log", "evaluator"])
+    cells = [(label, log) for label, log, evaluator in scores.index if evaluator == "AOA"]
+    improved = {
+        (label, log)
+        for label, log in cells
+        if scores.loc[(label, log, "AOA"), "tau_high"]
+        < scores.loc[(label, log, "correct (100 users)"), "tau_low"]
+    }
+    assert len(cells) == 9
+    assert improved == {("atop", "kuairand")}
+
+
 def test_the_context_documents_what_an_evaluator_may_read():
     text = GUIDE.read_text("utf-8")
     documented = re.findall(r"^\| `context\.(\w+)", text, re.M)
