@@ -777,6 +777,8 @@ class Evaluation(Result):
         if gamma is None:
             gamma = FINE_GAMMA_GRID
         points = self.sensitivity(gamma, standard_errors=False).tipping_points(reference)
+        if self.propensity is None:  # SNIPS is not among the estimates, which hold the notes
+            return points
         return add_reliability_notes(points, self.estimates)
 
     def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:

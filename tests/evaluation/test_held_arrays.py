@@ -152,6 +152,9 @@ def test_sensitivity_without_weights_is_that_of_snips():
     options = {"propensity": "power-law:gamma=0", "estimators": ["snips-global"]}
     weighted = ipseval.evaluate(models, SPLIT, **options, **R5).sensitivity().frame
     pd.testing.assert_frame_equal(plain, weighted)
+    plain_points = ipseval.evaluate(models, SPLIT, **R5).tipping_points()
+    weighted_points = ipseval.evaluate(models, SPLIT, **options, low_ess="ignore", **R5).tipping_points()
+    pd.testing.assert_frame_equal(plain_points.drop(columns="note"), weighted_points.drop(columns="note"))
 
 
 def test_calls_that_name_too_little_say_what_to_pass():
