@@ -1,12 +1,12 @@
 """How often intervals of the agreement of two rankings contain the true agreement, in simulations.
 
-    python -m reproductions.agreement_coverage [--runs 100] [--mean-runs 40] [--write]
+    python -m reproductions.agreement_coverage --cache FOLDER [--runs 25] [--mean-runs 6] [--write]
 
 Values of 5 and 10 recommenders have equal true distances, and 100 or 1,000 users add noise. The second ranking
 swaps two recommenders of the first, or is a random permutation of it. Each run computes the interval of
 `order_agreement` from the values of the users, the one of `ProtocolStudy.compare_levels` from the estimates and
 their bootstrap, and for comparison the quantiles of the agreement in this bootstrap. `ProtocolStudy.table`
-averages over LOGS logs. --write puts the table into docs/tables/protocols.
+averages over LOGS logs. The folder keeps what was made. --write puts the table into docs/tables/protocols.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -34,12 +35,13 @@ from reproductions.tables import ROOT, deliver, markdown
 PAGE = ROOT / "docs" / "protocols.md"
 N_RECOMMENDERS = (5, 10)
 N_USERS = (100, 1000)
-DISTANCES = (0.003, 0.01, 0.03)
+DISTANCES = (0.01, 0.03, 0.003)
 ORDERS = ("two swapped", "random")
 MEASURES = ("src", "tau_b", "ipc")
 LOGS = 5
 METRIC = "recall@10"
 N_RESAMPLES = 500
+N_USER_DRAWS = 400
 USER_SD = 0.2  # of the noise that the recommenders share
 NOISE_SD = 0.25
 TOLERANCE = 1e-9
@@ -120,7 +122,7 @@ def judge(cell: Cell, number: int) -> Iterator[dict[str, float | str]]:
     """Yield, for each measure, which intervals of one draw contain the true agreement."""
     rng = np.random.default_rng([cell.n, cell.n_users, round(1000 * cell.distance), number])
     data = simulate(cell, rng)
-    by_users = order_agreement(data.a, data.b, k=1, rng=number)
+    by_users = order_agreement(data.a, data.b, k=1, n_draws=N_USER_DRAWS, rng=number)
     results = build_results(data, "log", number)
     row = build_study(results, cell.n).compare_levels("split").iloc[0]
     orders = [RowOrders.of(result.replicates) for result in results]
@@ -157,7 +159,10 @@ def judge_mean(cell: Cell, number: int) -> Iterator[dict[str, float | str]]:
 
 def list_cells() -> list[Cell]:
     """Return all settings."""
-    return [Cell(*values) for values in product(N_RECOMMENDERS, N_USERS, DISTANCES, ORDERS)]
+    cells = []
+    for order, distance, n, n_users in product(ORDERS, DISTANCES, N_RECOMMENDERS, N_USERS):
+        cells.append(Cell(n, n_users, distance, order))
+    return cells
 
 
 def format_share(shares: pd.Series) -> str:
@@ -197,23 +202,39 @@ def list_low_cells(rows: pd.DataFrame, column: str) -> list[str]:
     return low_cells
 
 
+def cached(folder: Path, cell: Cell, n_runs: int, n_mean_runs: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows of one setting, of single logs and of means over logs."""
+    name = f"{cell.n}-{cell.n_users}-{cell.distance:g}-{cell.order}"
+    frames = []
+    for kind, make, count in (("log", judge, n_runs), ("mean", judge_mean, n_mean_runs)):
+        file = folder / f"{name}-{kind}-{count}.csv"
+        if not file.exists():
+            rows = []
+            for number in range(count):
+                rows.extend({"cell": repr(cell), "run": number} | row for row in make(cell, number))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pd.DataFrame(rows).to_csv(file, index=False)
+        frames.append(pd.read_csv(file))
+    return frames[0], frames[1]
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--runs", type=int, default=100, help="draws of each setting")
+    parser.add_argument("--cache", type=Path, required=True, help="folder that keeps what was made")
+    parser.add_argument("--runs", type=int, default=25, help="draws of each setting")
     parser.add_argument(
-        "--mean-runs", type=int, default=40, help="draws of each setting for the mean over logs"
+        "--mean-runs", type=int, default=6, help="draws of each setting for the mean over logs"
     )
     parser.add_argument("--write", action="store_true", help=f"write the table of docs/{PAGE.name}")
     options = parser.parse_args(arguments)
-    rows = []
-    mean_rows = []
+    frames = []
+    mean_frames = []
     for cell in list_cells():
-        for number in range(options.runs):
-            rows.extend({"cell": repr(cell), "run": number} | row for row in judge(cell, number))
-        for number in range(options.mean_runs):
-            mean_rows.extend({"cell": repr(cell), "run": number} | row for row in judge_mean(cell, number))
-    frame = pd.DataFrame(rows)
-    mean_frame = pd.DataFrame(mean_rows)
+        rows, mean_rows = cached(options.cache, cell, options.runs, options.mean_runs)
+        frames.append(rows)
+        mean_frames.append(mean_rows)
+    frame = pd.concat(frames, ignore_index=True)
+    mean_frame = pd.concat(mean_frames, ignore_index=True)
     deliver({"agreement-coverage": table(frame, mean_frame)}, PAGE if options.write else None)
     low_cells = [
         *list_low_cells(frame, "order_agreement"),

@@ -65,8 +65,8 @@ SIZES = {
 }
 # Worlds of a simulator, a whole number of each kind of exposure; splits of a log.
 N_CASES = {
-    "first": 21,
-    "second": 27,
+    "first": 14,
+    "second": 18,
     "evidence": 9,
     "likes": 14,
     "coat": 24,

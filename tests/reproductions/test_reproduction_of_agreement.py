@@ -39,10 +39,10 @@ def test_a_clear_order_has_intervals_of_no_width_around_the_truth():
     assert [row["table"] for row in judge_mean(CLEAR, 0)] == [1, 1, 1]
 
 
-def test_the_command_prints_the_coverage_of_each_setting(monkeypatch, capsys):
+def test_the_command_prints_the_coverage_of_each_setting(tmp_path, monkeypatch, capsys):
     noisy = Cell(5, 100, 0.01, "two swapped")
     monkeypatch.setattr(agreement_coverage, "list_cells", lambda: [CLEAR, noisy])
-    agreement_coverage.main(["--runs", "2", "--mean-runs", "2"])
+    agreement_coverage.main(["--cache", str(tmp_path), "--runs", "2", "--mean-runs", "2"])
     printed = capsys.readouterr().out
     assert "\n| 5 | 400 | 0.3 | two swapped | 0.80 | 0.80 | 100 ± 0 | 100 ± 0 | 0.00 |" in printed
     assert "\n| 5 | 100 | 0.01 | two swapped | 0.80 |" in printed
