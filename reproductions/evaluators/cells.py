@@ -2,7 +2,8 @@
 
 Each split of a log has a file with one line of JSON per finished cell. A run that was killed continues with
 the cells that are missing; a last line that was cut off is computed again. A cell holds a hash of the files
-that define its evaluator and its log, and is computed again after a change of these files.
+that define its evaluator, its log and the recommenders, and of all files of ipseval. It is computed again after
+a change of these files.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 from ipseval.errors import IpsevalError
 from reproductions.evaluators.context import PreparedSplit, prepare_split
 from reproductions.evaluators.logs import LOGS
-from reproductions.evaluators.plugins import call_plugin, hash_source, load_plugins
+from reproductions.evaluators.plugins import call_plugin, hash_library, hash_source, load_plugins
 from reproductions.evaluators.recommenders import list_recommenders
 from reproductions.evaluators.registry import EVALUATORS, Evaluator, check_estimates
 from reproductions.evaluators.truth import measure_truth
@@ -49,11 +50,13 @@ class Task:
         return self.cache / f"{self.log}-{self.number}.jsonl"
 
     def hash_source(self, name: str) -> str:
-        """Return a hash of the files that define one evaluator, or the truth, and the log."""
-        source = hash_source(measure_truth)
-        if name != TRUTH:
-            source = hash_source(EVALUATORS[name].compute)
-        return f"{hash_source(LOGS[self.log])} {source}"
+        """Return hashes of ipseval, and of the files that define the split, the log and one evaluator or the truth."""
+        functions = [prepare_split, list_recommenders, LOGS[self.log]]
+        if name == TRUTH:
+            functions.append(measure_truth)
+        else:
+            functions.append(EVALUATORS[name].compute)
+        return " ".join([hash_library(), *map(hash_source, functions)])
 
 
 def run_tasks(tasks: Iterable[Task], n_processes: int) -> None:

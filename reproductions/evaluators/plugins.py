@@ -6,10 +6,11 @@ import hashlib
 import runpy
 import traceback
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
+import ipseval
 from ipseval.errors import IpsevalError
 
 LOADED: set[Path] = set()
@@ -50,6 +51,15 @@ def hash_source(function: Callable[..., object]) -> str:
     if file is None or not file.exists():
         return ""
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+
+
+@cache
+def hash_library() -> str:
+    """Return a hash of all source files of ipseval, on which every estimate depends."""
+    content = hashlib.sha256()
+    for file in sorted(Path(ipseval.__file__).parent.rglob("*.py")):
+        content.update(file.read_bytes())
+    return content.hexdigest()[:16]
 
 
 def describe_error(error: BaseException, file: Path) -> str:

@@ -380,6 +380,27 @@ def test_a_changed_file_is_computed_again_and_an_unchanged_one_is_not(tmp_path):
     np.testing.assert_array_equal(results.estimates["constant"][0], np.full((1, 3, 3), 0.75))
 
 
+@pytest.mark.usefixtures("few_recommenders")
+def test_all_cells_are_computed_again_after_a_change_of_the_library(tmp_path, monkeypatch):
+    task = make_task(tmp_path)
+    cells.run_task(task)
+    assert cells.run_task(task).endswith("complete")
+    monkeypatch.setattr(cells, "hash_library", lambda: "changed")
+    n_cells = len(NAMES) + 1
+    assert cells.run_task(task).endswith(f"{n_cells} computed again, because the code changed")
+
+
+def test_the_hash_of_the_library_follows_its_files(tmp_path, monkeypatch):
+    package = tmp_path / "package"
+    package.mkdir()
+    hashes = []
+    monkeypatch.setattr(plugins.ipseval, "__file__", str(package / "__init__.py"))
+    for text in ("first", "second", "first"):
+        (package / "module.py").write_text(text, "utf-8")
+        hashes.append(plugins.hash_library.__wrapped__())
+    assert hashes[0] == hashes[2] != hashes[1]
+
+
 @pytest.mark.usefixtures("few_recommenders", "registries")
 @pytest.mark.parametrize("run", ["check", "one process", "two processes"])
 def test_an_exception_names_the_line_of_the_file(tmp_path, run):
