@@ -16,6 +16,7 @@ from tests.inside.ranking import (
     DenseScorer,
     Sampling,
     TopKCollector,
+    TopListBuilder,
     count_ranked_above,
     entries_above_bound,
     is_list_frame,
@@ -390,3 +391,9 @@ def test_users_are_left_out_in_addition_to_those_before():
     assert first.left_out.tolist() == [True, False, False, False]
     assert second.left_out.tolist() == [True, False, True, False]
     assert second.user.tolist() == [1, 3]
+
+
+def test_lists_that_do_not_fit_in_memory_are_refused():
+    k = 2**62  # no array has as many entries
+    with pytest.raises(InputError, match=f"lists of {k:,} items for 2 users need too much memory"):
+        TopListBuilder(np.arange(2), 2, k)
