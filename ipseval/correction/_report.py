@@ -450,10 +450,7 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
 
 def _probability_cells(order: MetricOrder) -> list[Cell]:
     cells = []
-    for row in range(len(order.models)):
-        if row + 1 == len(order.models):
-            cells.append(Cell(""))
-            continue
+    for row in range(len(order.models) - 1):
         value = float(order.p_better[row, row + 1])
         cells.append(Cell(format_probability(value, is_informed=order.is_informed)))
-    return cells
+    return [*cells, Cell("")]  # nothing follows the last recommender

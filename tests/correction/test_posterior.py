@@ -294,6 +294,16 @@ def test_the_posterior_of_a_single_value_is_a_sum_over_strengths_and_scales(samp
     assert posterior.misfit_probability == pytest.approx(misfit, abs=2e-5)
 
 
+def test_strengths_of_negligible_probability_have_no_part():
+    sample = RandomSample(np.array([0.3]), np.array([[1e-6]]), 10**6, 10**6, 1.0)
+    prior = CorrectionPrior(deviation=0.01, log_scale_sd=0.1)
+    posterior = compute_posterior(path_of_a_recommender(), prior, sample)
+    is_part = posterior.grid_mass > 1e-6
+    assert 0 < is_part.sum() < 25
+    np.testing.assert_allclose(posterior.weight, posterior.grid_mass[is_part], rtol=1e-4)
+    assert posterior.weight.sum() == pytest.approx(1, rel=1e-12)
+
+
 @pytest.mark.parametrize("name", ["no_bias", "interactions_weight", "profiles_weight"])
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_shares_of_the_prior_are_between_0_and_1(name, value):

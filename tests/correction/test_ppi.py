@@ -84,6 +84,7 @@ def test_the_share_of_the_control_variate_minimises_the_variance_within_0_and_th
     plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
     control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
     assert prediction_powered._fit_share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
+    assert prediction_powered._fit_share(plain, 0 * control, np.arange(3)).tolist() == [0, 0, 0]
     # Of a single positive the ratio is 1, so that N less its part of D is ±0.5, and the control is 0.5 and 0.
     single = np.array([[1.0, 0.5], [0.0, 0.5]])
     control_of_first = np.array([[0.5, 0.0], [0.0, 0.0]])

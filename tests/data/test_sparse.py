@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,6 +11,7 @@ import pytest
 import scipy.sparse
 
 import ipseval
+from ipseval.data.sparse import is_sparse_matrix
 from ipseval.errors import InputError
 
 # Row 3 and column 4 have no entry.
@@ -139,3 +142,9 @@ def test_exploration_slots_are_read_by_the_labels_of_a_series():
     wrong = where.set_axis([9, 7, 8, 6])
     with pytest.raises(InputError, match="where"):
         ipseval.RandomExposure.from_log(log, log.positives, where=wrong, rate=0.5)
+
+
+def test_a_sparse_matrix_has_a_form_of_rows_and_a_number_of_entries():
+    assert is_sparse_matrix(scipy.sparse.csr_matrix(np.eye(2)))
+    for attributes in ({"nnz": 3}, {"tocsr": None}, {}):
+        assert not is_sparse_matrix(SimpleNamespace(**attributes))

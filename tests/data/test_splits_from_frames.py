@@ -220,3 +220,14 @@ def test_the_parts_of_a_split_may_be_separate_logs() -> None:
     for empty, text in ((frame()[:0], "pass train=None"), (None, "test is None")):
         with pytest.raises(InputError, match=text):
             Split.from_frames(empty, None if empty is None else test)
+
+
+def test_ratings_in_a_frame_need_a_threshold_and_other_values_do_not() -> None:
+    train = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 2], "rating": [5, 5, 5]})
+    test = pd.DataFrame({"user": [0, 1, 1], "item": [2, 0, 1], "rating": [1, 3, 5]})
+    with pytest.raises(InputError, match=r"the test frame.*threshold must be given"):
+        Split.from_frames(train, test)
+    assert len(Split.from_frames(train, test, threshold=3).test) == 2
+    assert len(Split.from_frames(train, test.assign(rating=["low", "high", "high"])).test) == 3
+    assert len(Split.from_frames(train, test.assign(rating=1)).test) == 3
+    assert len(Split.from_frames(train, test.rename(columns={"rating": "minutes"})).test) == 3

@@ -28,4 +28,4 @@ from ipseval.ranking.candidates import (
     restrict_lists,
 )
 from ipseval.ranking.lists import convert_lists, is_list_frame, rank_lists, resolve_lists
-from ipseval.ranking.top_lists import TopKCollector, TopLists, entries_above_bound
+from ipseval.ranking.top_lists import TopKCollector, TopListBuilder, TopLists, entries_above_bound

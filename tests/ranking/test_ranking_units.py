@@ -16,6 +16,7 @@ from tests.inside.ranking import (
     DenseScorer,
     Sampling,
     TopKCollector,
+    TopListBuilder,
     count_ranked_above,
     entries_above_bound,
     is_list_frame,
@@ -201,12 +202,12 @@ def test_shared_scores_that_tie_with_the_last_are_collected_on_request(all_ties,
 
 
 def test_the_warning_states_the_share_of_observed_positives():
-    # Of a user with three positives 2 of 10 competitors are positives, of one with one 0 of 8.
+    # Of a user with three positives 2 of 12 competitors are positives, of one with one 0 of 10.
     pairs = pd.DataFrame({"user": [0, 0, 0, 1], "item": [1, 2, 3, 1]})
     split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(30))
     scores = np.zeros((2, 30))
-    candidates = SampledCandidates(8, pool="unobserved+positives", rng=0)
-    with pytest.warns(IdentificationWarning, match=r"the 2\.0 observed .* competitors \(10\.0% of them\)"):
+    candidates = SampledCandidates(10, pool="unobserved+positives", rng=0)
+    with pytest.warns(IdentificationWarning, match=r"the 2\.0 observed .* competitors \(8\.3% of them\)"):
         rank_positives(scores, split, candidates=candidates)
     candidates = SampledCandidates(8, pool="unobserved", rng=0)
     with pytest.warns(IdentificationWarning, match=r"the 2\.0 observed positives per user cannot be drawn"):
@@ -380,3 +381,19 @@ def test_sums_over_users_need_a_value_of_each_positive():
         for values, weights in ((wrong_size, np.ones(3)), (np.ones(3), wrong_size)):
             with pytest.raises(InputError, match="values and weights must have one entry for each of 3 pos"):
                 ranked.mean_by_user(values, weights)
+
+
+def test_users_are_left_out_in_addition_to_those_before():
+    split = Split.from_frames(None, pd.DataFrame({"user": range(4), "item": range(4)}))
+    ranked = rank_positives(np.eye(4), split)
+    first = ranked.exclude_users(np.array([True, False, False, False]))
+    second = first.exclude_users(np.array([False, False, True, False]))
+    assert first.left_out.tolist() == [True, False, False, False]
+    assert second.left_out.tolist() == [True, False, True, False]
+    assert second.user.tolist() == [1, 3]
+
+
+def test_lists_that_do_not_fit_in_memory_are_refused():
+    k = 2**62  # no array has as many entries
+    with pytest.raises(InputError, match=f"lists of {k:,} items for 2 users need too much memory"):
+        TopListBuilder(np.arange(2), 2, k)

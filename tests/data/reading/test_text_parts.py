@@ -20,6 +20,7 @@ from tests.inside.data import (
     count_fields,
     decode_start,
     encode_id_column,
+    find_layout,
     find_places,
     find_quoting,
     find_separator,
@@ -296,3 +297,11 @@ def test_an_id_that_is_no_usual_number_is_found_after_the_first_lines(tmp_path):
     log = ipseval.read(path)
     assert log.n_items == 600
     assert log.item_ids.dtype == log.user_ids.dtype == np.int64
+
+
+def test_blocks_below_a_number_are_refused_unless_the_layout_is_stated(tmp_path):
+    path = tmp_path / "ratings.txt"
+    path.write_text("17:\n5,3\n8,4\n")
+    with pytest.raises(InputError, match="got blocks below lines such as '17:'"):
+        find_layout(path, None, None, "utf-8")
+    assert find_layout(path, ",", None, "utf-8", "pairs").columns == ("column 1",)
