@@ -65,9 +65,9 @@ SIZES = {
 }
 # Worlds of a simulator, a whole number of each kind of exposure; splits of a log.
 N_CASES = {
-    "first": 14,
-    "second": 18,
-    "evidence": 9,
+    "first": 63,
+    "second": 63,
+    "evidence": 18,
     "likes": 14,
     "coat": 24,
     "kuairand": 6,
