@@ -130,11 +130,13 @@ class ReportContent:
 
     @property
     def column_names(self) -> dict[str, str]:
-        """Estimator label -> the head of its column: its name and the assumption of its weights."""
+        """Estimator label -> the head of its column: its name, and whether it is weighted and with which assumption."""
         support = next((verdict.support for verdict in self.verdicts if verdict.support is not None), None)
         names = self.names
         for estimator in self.estimators:
-            if estimator.weighted and support is not None:
+            if not estimator.weighted:
+                names[estimator.label] += " (unweighted)"
+            elif support is not None:
                 names[estimator.label] += f" ({describe_assumption(support)})"
         return names
 

@@ -143,7 +143,7 @@ def _word_smoothed_propensities(n: int, share: float) -> str:
     item = "an item" if n == 1 else "items"
     verb = "has" if n == 1 else "have"
     interactions = format_count(n, "interaction")
-    return f"{interactions} of {item} outside training {verb} a smoothed propensity and {share:.0%} of the weight"
+    return f"{interactions} of {item} outside training {verb} {share:.0%} of the weight, by a smoothed propensity"
 
 
 def _word_few_resamples(n: int, n_needed: int, level: float) -> str:
