@@ -335,7 +335,10 @@ def _list_items(log: Interactions, users: IntArray) -> list[IntArray]:
     if log.has_ascending_pairs:  # known from the ranking
         starts = np.searchsorted(log.pair_key, users * np.int64(log.n_items))
         stops = np.searchsorted(log.pair_key, (users + 1) * np.int64(log.n_items))
-        return [log.item[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        items = []
+        for start, stop in zip(starts, stops, strict=True):
+            items.append(log.item[start:stop])
+        return items
     is_sampled = np.zeros(log.n_users, dtype=bool)
     is_sampled[users] = True
     rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
