@@ -593,8 +593,8 @@ def _compare_with_test(
 ) -> tuple[float, float]:
     """Return the probability that a training item is scored above a test item of similar popularity, and its error.
 
-    In both, the interactions of the training and the test part count. A recommender that was trained on both
-    parts of a random split therefore has no means to tell such items apart.
+    The popularity of an item is its number of interactions in both parts. A recommender that was trained on both
+    parts of a random split therefore scores either item higher with the same probability.
     """
     training_scores = training.select_own(scores)[:, :, None]
     test_scores = test.select_own(scores)[:, None, :]
