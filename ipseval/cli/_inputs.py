@@ -144,13 +144,16 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
 
     parts = [read_log(entry, options).positives for entry in (train, test)]
     # A column that only one part has is not used.
-    if any(part.value is None for part in parts):
-        parts = [replace(part, value=None) for part in parts]
-    if any(part.timestamp is None for part in parts):
-        parts = [replace(part, timestamp=None) for part in parts]
+    train_log, test_log = parts
+    if train_log.value is None or test_log.value is None:
+        train_log = replace(train_log, value=None)
+        test_log = replace(test_log, value=None)
+    if train_log.timestamp is None or test_log.timestamp is None:
+        train_log = replace(train_log, timestamp=None)
+        test_log = replace(test_log, timestamp=None)
     split = Split.from_frames(
-        parts[0],
-        parts[1],
+        train_log,
+        test_log,
         **load_universe(options),
         duplicates="keep" if options.duplicates == "keep" else "raise",
         overlap=options.overlap,
@@ -204,11 +207,11 @@ def _name_models(entries: list[str] | None) -> list[str]:
 def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray | tuple[AnyArray, AnyArray]:
     """Return the scores, factors or recommendation lists of a file."""
     from ipseval.data.reading import read_lists
-    from ipseval.utils.artefacts import ARRAYS, read_scores
+    from ipseval.utils.artefacts import ARRAYS, read_model_arrays
 
     spec = parse_file_entry(entry, LIST_OPTIONS)
     if spec.path.lower().endswith(ARRAYS):
-        return read_scores(spec.path)
+        return read_model_arrays(spec.path)
     arguments = {
         "seen": "raise" if options.seen == "include" else options.seen,
         "unknown": options.unknown,

@@ -195,9 +195,8 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME=FILE",
         help="recommender; may be repeated. FILE is an array (.npy or .npz, users × items, in the order of the "
-        "sorted ids or of --users and --items), the arrays user_factors and item_factors (.npz) or a table with "
-        "user, item and rank or score. NAME alone is a baseline: popularity, random, item_knn, ease or pure_svd. "
-        "Default: all baselines",
+        "sorted ids or of --users and --items), factors (.npz) or a table of user, item, rank or score. NAME alone "
+        "is a baseline: popularity, random, item_knn, ease, pure_svd. Default: all baselines",
     )
     add_choice(group, "--missing-lists", ("zero", "drop", "raise"), "users without a list; default: zero")
 

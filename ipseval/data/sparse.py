@@ -84,7 +84,7 @@ def _build_sparse_matrix(arrays: Mapping[str, AnyArray]) -> SparseMatrix:
     return matrix
 
 
-def load_pairs_or_matrix(source: Any) -> Any:
+def load_pairs_or_matrix(source: object) -> Any:
     """Return an array of pairs as a list of tuples, the path of a matrix as the matrix, and others unchanged."""
     if not isinstance(source, (str, os.PathLike)):
         return _convert_pairs(source)

@@ -20,7 +20,11 @@ def warn_about_order(models: Mapping[str, object], split: Split, *, has_users: b
     Ids that are the numbers 0, 1, 2, … are positions, and ids that occur in sorted order leave no choice.
     `has_users` and `has_items` tell whether the caller has named the ids in order.
     """
-    names = [repr(name) for name, model in models.items() if _is_unlabelled(model)]
+    names = []
+    for name, model in models.items():
+        if _is_unlabelled(model):
+            names.append(repr(name))
+
     if not names:
         return
     axes = []

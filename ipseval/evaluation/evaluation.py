@@ -293,9 +293,7 @@ class Evaluation(Result):
     def _frame(self) -> pd.DataFrame:
         return tidy_frame(self._rows)
 
-    def per_user(
-        self, model: str | None = None, metric: str | None = None, estimator: str | None = None
-    ) -> pd.Series[float]:
+    def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
         """Return the value N_u/D_u of each user in the estimate.
 
         Parameters
@@ -313,14 +311,8 @@ class Evaluation(Result):
         Raises
         ------
         InputError
-            Unless all three are named, and this evaluation has them.
+            When the evaluation has no such estimate.
         """
-        if model is None or metric is None or estimator is None:
-            example = (self.models[0], self.metrics[0], self.estimators[0])
-            raise InputError(
-                f"per_user needs a recommender, a metric and an estimator; got {model!r:.40}. Pass "
-                f"per_user{example}."
-            )
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")

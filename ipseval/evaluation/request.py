@@ -201,7 +201,7 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
     return fit(propensity)
 
 
-def _as_known_propensity(values: Any) -> Any:
+def _as_known_propensity(values: object) -> Any:
     """Return propensities in a mapping, Series, array or frame as a model, and other objects unchanged."""
     if isinstance(values, (Mapping, pd.Series)):
         return KnownPropensity(item=values)
@@ -214,7 +214,7 @@ def _as_known_propensity(values: Any) -> Any:
     return KnownPropensity(pair=values) if has_users else KnownPropensity(item=values)
 
 
-def read_propensity_column(propensity: Any, test: object) -> Any:
+def read_propensity_column(propensity: object, test: object) -> Any:
     """Return the propensities in a column of the test frame, if `propensity` names one; else it is unchanged."""
     if not isinstance(propensity, str) or propensity not in frame_columns(test):
         return propensity

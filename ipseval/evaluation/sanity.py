@@ -335,7 +335,10 @@ def _list_items(log: Interactions, users: IntArray) -> list[IntArray]:
     if log.has_ascending_pairs:  # known from the ranking
         starts = np.searchsorted(log.pair_key, users * np.int64(log.n_items))
         stops = np.searchsorted(log.pair_key, (users + 1) * np.int64(log.n_items))
-        return [log.item[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        items = []
+        for start, stop in zip(starts, stops, strict=True):
+            items.append(log.item[start:stop])
+        return items
     is_sampled = np.zeros(log.n_users, dtype=bool)
     is_sampled[users] = True
     rows = np.flatnonzero(is_sampled.take(log.user))  # faster than a subscript
@@ -590,8 +593,8 @@ def _compare_with_test(
 ) -> tuple[float, float]:
     """Return the probability that a training item is scored above a test item of similar popularity, and its error.
 
-    In both, the interactions of the training and the test part count. A recommender that was trained on both
-    parts of a random split therefore has no means to tell such items apart.
+    The popularity of an item is its number of interactions in both parts. A recommender that was trained on both
+    parts of a random split therefore scores either item higher with the same probability.
     """
     training_scores = training.select_own(scores)[:, :, None]
     test_scores = test.select_own(scores)[:, None, :]

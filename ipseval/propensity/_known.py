@@ -244,7 +244,7 @@ def _build_labelled_series(values: Mapping[Any, Any], name: Literal["item", "use
     return pd.Series(numbers, index=labels)
 
 
-def _rename_usual_columns(table: Any, roles: tuple[str, ...]) -> Any:
+def _rename_usual_columns(table: object, roles: tuple[str, ...]) -> Any:
     """Return a frame whose columns with usual names are called as their roles; other objects are unchanged."""
     frame = as_frame(table)
     if frame is None or set(roles) <= set(frame.columns):

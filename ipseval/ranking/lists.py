@@ -18,7 +18,7 @@ from ipseval.ranking._types import AnyModel
 from ipseval.ranking.candidates import CandidateLists, HeldOutPositives
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.ranking.top_lists import TopKCollector
-from ipseval.utils.artefacts import ARRAYS, read_scores
+from ipseval.utils.artefacts import ARRAYS, read_model_arrays
 from ipseval.utils.checks import describe_type, format_examples, warn_user
 from ipseval.utils.checks import format_count as pluralize
 from ipseval.utils.columns import frame_columns
@@ -415,7 +415,7 @@ def _is_path(model: object) -> bool:
 def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray | tuple[AnyArray, AnyArray]:
     """Return the array, the factors or the recommendation lists of a file."""
     if str(path).lower().endswith(ARRAYS):
-        return read_scores(Path(path))
+        return read_model_arrays(Path(path))
     return read_lists(path)
 
 

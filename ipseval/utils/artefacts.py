@@ -376,7 +376,7 @@ def _read_text_table(path: str | Path, separator: str, roles: Mapping[str, str])
     return pd.read_csv(path, sep=separator, keep_default_na=False, na_values=missing_text)
 
 
-def read_scores(path: str | Path) -> AnyArray | tuple[AnyArray, AnyArray]:
+def read_model_arrays(path: str | Path) -> AnyArray | tuple[AnyArray, AnyArray]:
     """Return the array in a file, or the factors in a .npz file with the arrays user_factors and item_factors."""
     if Path(path).suffix != ".npz":
         return read_array(path)

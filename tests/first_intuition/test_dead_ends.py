@@ -71,7 +71,7 @@ DEAD_ENDS = [
     ),
     (
         "evaluation.per_user()",
-        "Pass per_user('m', 'recall@10', 'aoa')",
+        "'model', 'metric', and 'estimator'",
         "evaluation.per_user('m', 'recall@10', 'aoa')",
     ),
     ("evaluation.significance", "Use evaluation.compare()", "evaluation.compare()"),

@@ -82,7 +82,7 @@ def test_a_first_call_works_or_its_error_leads_to_one_that_works(library, tmp_pa
         capsys.readouterr()
         try:
             result = run_call(call.text, names)
-        except (ipseval.IpsevalError, AttributeError, KeyError) as error:
+        except (ipseval.IpsevalError, AttributeError, KeyError, TypeError) as error:
             text = f"{error} {capsys.readouterr().err}"
             if not call.words or call.words not in text:
                 faults.append(f"{call.text}: {text}")
