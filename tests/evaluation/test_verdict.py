@@ -220,7 +220,7 @@ def test_a_metric_that_would_take_long_has_no_range_of_gamma(evaluation, monkeyp
 
 
 def test_only_the_first_metric_shows_differences_from_the_best(evaluation):
-    names = ("recommender", "AOA", "SNIPS (γ = 0 assumed)")
+    names = ("recommender", "AOA (unweighted)", "SNIPS (γ = 0 assumed)")
     recall, ndcg = evaluation.tables().parts
     assert recall.header == (*names, "difference from best (AOA)")
     assert [row[-1].text == "best" for row in recall.rows] == [True, False, False]
@@ -253,7 +253,7 @@ def test_estimators_of_different_estimands_are_in_separate_tables(evaluation):
     )
     users, interactions = mixed.tables().parts
     assert users.title == "recall@10, means over users"
-    assert users.header[1:3] == ("AOA", "SNIPS global (γ = 0 assumed)")
+    assert users.header[1:3] == ("AOA (unweighted)", "SNIPS global (γ = 0 assumed)")
     assert interactions.title == "recall@10, means over interactions"
     assert interactions.header[1:3] == ("AOA pooled", "SNIPS pooled (γ = 0 assumed)")
     estimands = mixed.frame.groupby("estimand")["estimator"].unique().map(set).to_dict()

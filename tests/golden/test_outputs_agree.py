@@ -53,7 +53,11 @@ def column_names(situation: str) -> dict[str, str]:
     if "snips-pooled" in labels:
         names["snips-global"] = "SNIPS global"
     assumption = ASSUMPTIONS[situation]
-    return {label: f"{name} ({assumption})" if "snips" in label else name for label, name in names.items()}
+    heads = {}
+    for label, name in names.items():
+        detail = assumption if "snips" in label else "unweighted"
+        heads[label] = f"{name} ({detail})"
+    return heads
 
 
 @cache
