@@ -1,6 +1,6 @@
 """How often intervals of the agreement of two rankings contain the true agreement, in simulations.
 
-    python -m reproductions.agreement_coverage --cache FOLDER [--runs 25] [--mean-runs 20] [--write]
+    python -m reproductions.agreement_coverage --cache FOLDER [--runs 25] [--mean-runs 6] [--write]
 
 Values of 5 and 10 recommenders have equal true distances, and 100 or 1,000 users add noise. The second ranking
 swaps two recommenders of the first, or is a random permutation of it where ORDERS names "random". Each run
@@ -224,7 +224,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cache", type=Path, required=True, help="folder that keeps what was made")
     parser.add_argument("--runs", type=int, default=25, help="draws of each setting")
     parser.add_argument(
-        "--mean-runs", type=int, default=20, help="draws of each setting for the mean over logs"
+        "--mean-runs", type=int, default=6, help="draws of each setting for the mean over logs"
     )
     parser.add_argument("--write", action="store_true", help=f"write the table of docs/{PAGE.name}")
     options = parser.parse_args(arguments)

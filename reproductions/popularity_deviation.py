@@ -1,6 +1,6 @@
 """Whether `correct` is better with a deviation along the popularity of the recommenders' lists.
 
-    python -m reproductions.popularity_deviation --cache FOLDER [--worlds 18] [--late 6] [--draws 4]
+    python -m reproductions.popularity_deviation --cache FOLDER [--worlds 9] [--late 3] [--draws 2]
 
 For metrics cut at a rank, the model of `correct` predicts differences between recommenders from differences
 of AOA, so that it may name a recommender that popularity bias favours. The remedy that is tried here adds a
@@ -182,9 +182,9 @@ def table(rows: pd.DataFrame) -> str:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cache", type=Path, required=True, help="folder that keeps what was made")
-    parser.add_argument("--worlds", type=int, default=18, help="logs of each simulator; a third of cascades")
-    parser.add_argument("--late", type=int, default=6, help="further logs of each that are split by time")
-    parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--worlds", type=int, default=9, help="logs of each simulator; a third of cascades")
+    parser.add_argument("--late", type=int, default=3, help="further logs of each that are split by time")
+    parser.add_argument("--draws", type=int, default=2)
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     frames = []
