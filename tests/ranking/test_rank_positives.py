@@ -180,3 +180,9 @@ def test_trained_models_are_adapted_and_lists_are_not(monkeypatch):
     assert rank_positives(Model(), world.split, name="model").n_above.tolist() == [1, 1]
     assert rank_positives({0: [1, 0], 1: [1]}, world.split, name="lists").n_above.tolist() == [1, 0]
     assert adapted == ["model"]
+
+
+def test_shared_scores_of_a_single_user_are_ranked():
+    world = make_world(1, 4, {(0, 3)}, {(0, 1)})
+    shared = np.broadcast_to(np.array([3.0, 2.0, 1.0, 9.0]), (1, 4))
+    assert rank_positives(shared, world.split).n_above.tolist() == [1]
