@@ -8,6 +8,7 @@ import pytest
 
 from ipseval.data import ImpressionLog, Interactions
 from ipseval.data.splits import Split
+from ipseval.data.splits.split import resolve_split
 from ipseval.errors import InputError
 from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import rank_positives
@@ -231,3 +232,23 @@ def test_ratings_in_a_frame_need_a_threshold_and_other_values_do_not() -> None:
     assert len(Split.from_frames(train, test.assign(rating=["low", "high", "high"])).test) == 3
     assert len(Split.from_frames(train, test.assign(rating=1)).test) == 3
     assert len(Split.from_frames(train, test.rename(columns={"rating": "minutes"})).test) == 3
+
+
+def test_a_split_or_its_two_parts_are_passed() -> None:
+    train = pd.DataFrame({"user": [0, 1], "item": [0, 1]})
+    test = pd.DataFrame({"user": [0], "item": [1]})
+    split = Split.from_frames(train, test)
+    assert resolve_split(split, None, None) is split
+    for parts in ((None, train, test), (train, None, test)):
+        assert len(resolve_split(*parts).train) == 2
+    for arguments, text in (
+        ((split, train, test), "got both"),
+        ((split, None, test), "got both"),
+        ((None, None, None), "got neither"),
+        ((None, train, None), "`train` requires `test`"),
+        ((None, None, test), "`test` requires `train`"),
+        ((None, train, ["recall@10"]), "got labels"),
+        ((split, None, None, 3.0), "threshold applies to `train` and `test`; got a split"),
+    ):
+        with pytest.raises(InputError, match=text):
+            resolve_split(*arguments)

@@ -192,3 +192,11 @@ def test_rows_of_one_number_for_each_item_are_scores_unless_they_are_ids(rows, i
 def test_rows_that_are_no_lists_of_all_users_are_refused(rows, message):
     with pytest.raises(InputError, match=message):
         convert_lists(rows, WIDE, "m")
+
+
+@pytest.mark.parametrize(("n_columns", "is_read"), [(2, False), (3, True), (10, True), (11, False)])
+def test_a_frame_of_three_to_ten_columns_with_usual_names_is_of_lists(n_columns, is_read):
+    names = ["uid", "sku", "pos", *(f"note {number}" for number in range(8))][:n_columns]
+    frame = pd.DataFrame([[0, 1, 1, *range(8)][:n_columns]], columns=names)
+    assert isinstance(convert_lists(frame, WIDE, "m"), Lists) is is_read
+    assert not isinstance(convert_lists(frame.rename(columns={"sku": "thing"}), WIDE, "m"), Lists)

@@ -137,11 +137,13 @@ def test_the_best_items_are_found_though_products_are_as_far_off_as_the_bound_al
     factors = Factors.from_arrays(np.ones((1, 1)), score[:, None], None, "m")
     factors = replace(factors, fast_item=(score + error)[:, None].astype(np.float32))
     monkeypatch.setattr(Factors, "error_bound", lambda self, users: np.full(users.size, 0.01))
-    found = []
-    top = TopKCollector(k, lambda user, item, n_above, n_tied: found.extend(item.tolist()), np.array([0]))
+    best_items = []
+    top = TopKCollector(
+        k, lambda user, item, n_above, n_tied: best_items.extend(item.tolist()), np.array([0])
+    )
     batch = Batch(*(np.array(values) for values in ([0], [0, 1], [0], [0, 0], NONE)), 0)
     _factor_topk.collect_topk(factors, batch, kernels, top)
-    assert found == list(range(200, 200 + k))
+    assert best_items == list(range(200, 200 + k))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

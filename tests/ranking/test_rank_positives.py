@@ -163,3 +163,26 @@ def test_the_comparisons_of_all_rankings_of_a_process_are_counted(monkeypatch):
     assert _rank_counts.Work.comparisons == 3 * 6 + (3 + 5) * 6
     rank_positives(scores, world.split, compute=ComputeOptions(engine="numpy"))
     assert _rank_counts.Work.comparisons == 3 * 6 + (3 + 5) * 6
+
+
+def test_trained_models_are_adapted_and_lists_are_not(monkeypatch):
+    class Model:
+        """A trained model of a library."""
+
+    world = make_world(2, 3, {(0, 2)}, {(0, 0), (1, 1)})
+    adapted = []
+
+    def adapt(model, split, *, name):
+        adapted.append(name)
+        return np.array([[0.0, 1, 2], [0, 1, 2]])
+
+    monkeypatch.setattr(exact_ranks, "adapt", adapt)
+    assert rank_positives(Model(), world.split, name="model").n_above.tolist() == [1, 1]
+    assert rank_positives({0: [1, 0], 1: [1]}, world.split, name="lists").n_above.tolist() == [1, 0]
+    assert adapted == ["model"]
+
+
+def test_shared_scores_of_a_single_user_are_ranked():
+    world = make_world(1, 4, {(0, 3)}, {(0, 1)})
+    shared = np.broadcast_to(np.array([3.0, 2.0, 1.0, 9.0]), (1, 4))
+    assert rank_positives(shared, world.split).n_above.tolist() == [1]

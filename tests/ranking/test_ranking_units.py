@@ -12,6 +12,7 @@ import pytest
 from ipseval import InputError, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.ranking.kernels.numpy_kernels import SLOTS, ThresholdCounter
+from ipseval.ranking.ranked_positives import check_same_positives
 from tests.inside.ranking import (
     DenseScorer,
     Sampling,
@@ -397,3 +398,33 @@ def test_lists_that_do_not_fit_in_memory_are_refused():
     k = 2**62  # no array has as many entries
     with pytest.raises(InputError, match=f"lists of {k:,} items for 2 users need too much memory"):
         TopListBuilder(np.arange(2), 2, k)
+
+
+def test_ranks_of_one_table_are_of_the_same_pairs_units_and_candidates():
+    values = {
+        "user": [0, 1, 1],
+        "item": [0, 1, 2],
+        "n_above": [0, 0, 1],
+        "n_tied": [0, 0, 0],
+        "n_candidates": [4, 4, 4],
+        "user_ids": [7, 8],
+        "item_ids": range(4),
+        "cluster": [0, 1],
+        "cluster_ids": ["a", "b"],
+    }
+    ranked = RankedPositives(**values)
+    check_same_positives({"a": ranked, "b": RankedPositives(**values | {"n_above": [3, 2, 0]})})
+    for change in (
+        {"user": [0, 0, 1]},
+        {"item": [0, 1, 3]},
+        {"cluster": [0, 0]},
+        {"user_ids": [7, 9]},
+        {"item_ids": range(1, 5)},
+    ):
+        with pytest.raises(InputError, match="'b' and 'a' rank different test positives"):
+            check_same_positives({"a": ranked, "b": RankedPositives(**values | change)})
+    with pytest.raises(InputError, match="'b' and 'a' rank different test positives"):
+        check_same_positives({"a": ranked, "b": ranked.select(np.array([True, True, False]))})
+    for change in ({"n_candidates": [4, 4, 5]}, {"candidates": "others"}):
+        with pytest.raises(InputError, match="'b' is ranked among other candidates"):
+            check_same_positives({"a": ranked, "b": RankedPositives(**values | change)})
