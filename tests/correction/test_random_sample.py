@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import ipseval
 from ipseval import Interactions, RandomExposure, RankedPositives, rank_positives
 from ipseval.correction import CorrectionPath, correct_path
 from tests.correction.test_posterior import tiny_path
-from tests.inside.correction import ALPHAS, RandomSample, describe_design
+from tests.inside.correction import ALPHAS, RandomSample, compute_hit_weight
 
 MASS = np.full(ALPHAS.size, 1 / ALPHAS.size)
 THETA = np.array([0.6, 0.5, 0.3, 0.2])
@@ -34,7 +35,7 @@ def path_of_two_metrics() -> CorrectionPath:
     )
 
 
-def make_sample(**design: float) -> RandomSample:
+def make_sample(**design: Any) -> RandomSample:
     """Return a sample of 40 users and 50 positives, two of the user of a positive on average."""
     covariance = np.diag([0.002, 0.003, 0.004, 0.001])
     covariance[2, 3] = covariance[3, 2] = 0.0005
@@ -48,20 +49,21 @@ def make_sample(**design: float) -> RandomSample:
     )
 
 
-def compute_pooled_covariance(
-    sample: RandomSample, path: CorrectionPath, sizes: np.ndarray, spread: np.ndarray, users: float
-) -> np.ndarray:
-    """Return the pooled covariance of cells whose numbers of positives and spread are known, cell by cell."""
+def compute_path_covariance(path: CorrectionPath) -> np.ndarray:
+    """Return the covariance of 50 equally weighted positives by the path, cell by cell."""
     deff = [1.1, 1.2, 1.0, 1.3]  # 1 + correlation within users · (2 − 1)
-    path_covariance = np.array(
+    return np.array(
         [
-            [
-                spread[row, column] * np.sqrt(deff[row] * deff[column] / sizes[row] / sizes[column])
-                for column in range(4)
-            ]
+            [path.spread[0, row, column] * np.sqrt(deff[row] * deff[column]) / 50 for column in range(4)]
             for row in range(4)
         ]
     )
+
+
+def compute_pooled_covariance(
+    sample: RandomSample, path: CorrectionPath, path_covariance: np.ndarray, sizes: np.ndarray, users: float
+) -> np.ndarray:
+    """Return the pooled covariance of cells whose numbers of positives and covariance by the path are known."""
     sample_covariance = sample.sample_covariance * (users - 1) / (users - 3)
     level = []
     for cells, n in ((slice(0, 2), users), (slice(2, 4), (sizes[2] * 0.2 + sizes[3] * 0.1) / 2)):
@@ -76,7 +78,7 @@ def compute_pooled_covariance(
 def test_the_covariance_of_equal_weights_is_pooled_from_the_path_and_the_sample():
     path = path_of_two_metrics()
     sample = make_sample()
-    expected = compute_pooled_covariance(sample, path, np.full(4, 50.0), path.spread[0], 40)
+    expected = compute_pooled_covariance(sample, path, compute_path_covariance(path), np.full(4, 50.0), 40)
     np.testing.assert_allclose(sample.covariance(path, MASS), expected, rtol=1e-12)
     # The interval of the sample alone has its own covariance, and half a hit more.
     np.testing.assert_allclose(
@@ -86,13 +88,16 @@ def test_the_covariance_of_equal_weights_is_pooled_from_the_path_and_the_sample(
 
 def test_the_covariance_of_a_design_counts_hits_and_misses_by_their_weights():
     path = path_of_two_metrics()
-    sample = make_sample(ess=25.0, hit_weight=0.5, miss_weight=1.5, miss_share=0.8)
+    # The mean weight of all positives is 2, as 50 positives count as 25; that of a hit of recall is 0.5.
+    sample = make_sample(ess=25.0, hit_weight=np.array([2.0, 2.0, 0.5, 0.5]))
     # Of recall as in 50/0.5 = 100 positives, of which 20 and 10 are hits: 4/5 and 2/3 of the sample's value.
-    theta = np.array([0.2 * 4 / 5 + 0.3 / 5, 0.1 * 2 / 3 + 0.2 / 3])
-    spread = path.spread[0].copy()
-    spread[2:, 2:] += (1.5 / 0.5 - 1) * 0.8 * np.outer(theta, theta)
+    theta = np.array([0, 0, 0.2 * 4 / 5 + 0.3 / 5, 0.1 * 2 / 3 + 0.2 / 3])
     sizes = np.array([25.0, 25, 100, 100])
-    expected = compute_pooled_covariance(sample, path, sizes, spread, 40 * 25 / 50)
+    spread = path.spread[0]
+    from_positives = spread / np.sqrt(np.outer(sizes, sizes)) + (1 / 25 - 1 / 100) * np.outer(theta, theta)
+    from_pairs_of_users = spread * np.sqrt(np.outer(path.within, path.within)) * (2 - 1) / 25
+    path_covariance = from_positives + from_pairs_of_users
+    expected = compute_pooled_covariance(sample, path, path_covariance, sizes, 40 * 25 / 50)
     np.testing.assert_allclose(sample.covariance(path, MASS), expected, rtol=1e-12)
     half_hit = path.half_hit(0) / np.outer(sizes + 1, sizes + 1)
     np.testing.assert_allclose(sample.half_hit(path), half_hit, rtol=1e-12)
@@ -101,20 +106,18 @@ def test_the_covariance_of_a_design_counts_hits_and_misses_by_their_weights():
     )
 
 
-def test_hits_and_misses_of_a_design_have_the_weighted_mean_of_their_weights():
+def test_the_weight_of_a_hit_is_the_mean_of_weights_by_squared_contributions():
+    path = path_of_two_metrics()
     weight = np.array([0.5, 0.5, 2.0, 1.0])
-    hits = np.array([[1.0, 0], [0, 0.2], [0, 0], [0, 0]])
-    # Of hits (.25 + .25)/1, of misses (4 + 1)/3, and 3 of 4 in total are misses.
-    assert describe_design(weight, hits) == pytest.approx(
-        {"hit_weight": 0.5, "miss_weight": 5 / 3, "miss_share": 0.75}
-    )
+    values = np.array([[0.9, 0.8, 1.0, 0], [0.7, 0.9, 0, 0.2], [0.1, 0.3, 0, 0], [0.4, 0.2, 0, 0]])
+    # Of all positives (0.25 + 0.25 + 4 + 1)/4; of hits, which both have the weight 0.5, 0.5.
+    assert compute_hit_weight(weight, values, path) == pytest.approx([5.5 / 4, 5.5 / 4, 0.5, 0.5])
+    # A miss by 0.1 with the weight 2 counts as 0.01 hits: (0.25 · 1.04 + 4 · 0.01)/(0.5 · 1.04 + 2 · 0.01).
+    values[2, 2] = 0.1
+    assert compute_hit_weight(weight, values, path)[2:] == pytest.approx([0.3 / 0.54] * 2)
     # Without a hit, hits are like the pairs that are shown most often.
-    assert describe_design(weight, 0 * hits) == pytest.approx(
-        {"hit_weight": 0.5, "miss_weight": 5.5 / 4, "miss_share": 1.0}
-    )
-    assert describe_design(weight, hits + 1) == pytest.approx(
-        {"hit_weight": 5.5 / 4, "miss_weight": 5.5 / 4, "miss_share": 0.0}
-    )
+    assert compute_hit_weight(weight, values * [1, 1, 0, 0], path)[2:] == pytest.approx([0.5] * 2)
+    assert compute_hit_weight(weight, np.ones((4, 4)), path) == pytest.approx([5.5 / 4] * 4)
 
 
 def rank_three_positives() -> dict[str, RankedPositives]:
@@ -160,9 +163,7 @@ def test_only_the_weights_of_a_design_distinguish_hits_from_misses():
     designed = replace(exposure, is_designed=True)
     sample = correct_path(tiny_path(), ranks_of_a, random_exposure=designed).sample
     # Weights with mean 1 are 6/7, 12/7 and 3/7.
-    assert sample.hit_weight == pytest.approx((36 + 9) / 7 / 9)
-    assert sample.miss_weight == pytest.approx(12 / 7)
-    assert sample.miss_share == pytest.approx(8 / 14)
+    assert sample.hit_weight == pytest.approx([(36 + 9) / 7 / 9] * 2)
 
 
 def test_the_sample_of_a_single_user_has_no_variance_of_its_own():
@@ -189,7 +190,7 @@ def test_the_size_of_the_weights_does_not_matter():
     for factor in (1e-200, 1e200):  # squares of these are beyond double precision
         scaled = replace(exposure, weight=exposure.weight * factor)
         sample = correct_path(tiny_path(), ranks, random_exposure=scaled).sample
-        for name in ("value", "sample_covariance", "ess", "user_size", "hit_weight", "miss_weight"):
+        for name in ("value", "sample_covariance", "ess", "user_size", "hit_weight"):
             np.testing.assert_allclose(getattr(sample, name), getattr(expected, name), rtol=1e-12)
 
 

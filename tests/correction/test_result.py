@@ -120,7 +120,7 @@ def test_weights_and_designs_are_noted_with_the_loss_of_precision_of_whole_ranki
         for tested_path, fields in (
             (path, {}),
             (path, {"ess": 25.0}),
-            (path, {"ess": 25.4, "hit_weight": 0.5, "miss_weight": 1.5, "miss_share": 0.8}),
+            (path, {"ess": 25.4, "hit_weight": np.array([2.0, 2.0, 0.5, 0.5])}),
         )
     ]
     assert notes[0] == ""
@@ -130,11 +130,11 @@ def test_weights_and_designs_are_noted_with_the_loss_of_precision_of_whole_ranki
         "positives."
     )
     assert notes[2] == f"pairs are weighted by the inverse of their inclusion probability; {loss}"
-    designed = {"hit_weight": 0.5, "miss_weight": 1.5, "miss_share": 0.8}
+    designed = {"hit_weight": np.array([2.0, 2.0, 0.5, 0.5])}
     assert loss in " ".join(repr(correct_sample(path, make_sample(ess=25.4, **designed))).split())
     assert "lose precision" not in repr(correct_sample(path, make_sample(ess=25.4)))
     # Metrics of the first ranks lose nothing.
-    top_correction = correct_sample(tiny_path(), replace(tiny_sample(), ess=25.0, **designed))
+    top_correction = correct_sample(tiny_path(), replace(tiny_sample(), ess=25.0, hit_weight=np.full(2, 0.5)))
     assert "lose precision" not in repr(top_correction)
     note = find_rows(top_correction, "random-sample")["note"].iloc[0]
     assert note == "pairs are weighted by the inverse of their inclusion probability"

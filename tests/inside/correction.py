@@ -20,7 +20,7 @@ from ipseval.correction._order import (
 )
 from ipseval.correction._path import _intraclass_correlation, _typical_hit, regress_on_aoa
 from ipseval.correction._posterior import Posterior, RandomSample, compute_posterior
-from ipseval.correction._posterior import _describe_design as describe_design
+from ipseval.correction._posterior import _compute_hit_weight as compute_hit_weight
 from ipseval.correction._prior import ALPHAS, SCALES
 from ipseval.correction._reference_values import ReferenceValue, ReferenceValues, parse_reference_values
 from ipseval.correction._report import CorrectionReport, correction_tables, verdict_sentences
