@@ -25,7 +25,7 @@ from reproductions import correction_family, feedback_worlds
 from reproductions.feedback_worlds import FeedbackWorld
 from reproductions.tables import ROOT, deliver, markdown
 
-PAGE = ROOT / "docs" / "how-the-verdict-is-made.md"
+PAGE = ROOT / "docs" / "correction-accuracy.md"
 SEED = 59
 METRIC = "recall@10"
 N_DRAWN, SIZES = 4, (3, 4, 5)

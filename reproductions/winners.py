@@ -35,7 +35,7 @@ from reproductions.correction_truth import DIGITS, Case, of_world
 from reproductions.feedback_worlds import POSITIVE, FeedbackWorld, Sizes, Tastes
 from reproductions.tables import ROOT, deliver, markdown
 
-PAGE = ROOT / "docs" / "how-the-verdict-is-made.md"
+PAGE = ROOT / "docs" / "correction-accuracy.md"
 SEED = 83  # of no other command
 SIZES = (25, 100, 400)
 SOURCES = ("first", "second", "cascade")

@@ -366,10 +366,13 @@ def _write_assumption(verdict: Verdict) -> str:
     if verdict.outcome == Outcome.UNDEFINED:
         return ""
     if verdict.outcome in (Outcome.WINNER, Outcome.NOT_SIGNIFICANT):
+        level = "consistent"
         condition = "the logged propensities are the true ones"
         if verdict.weighted == SNIPS_GLOBAL:
+            # A small bias remains because the number of held-out interactions of a user is random.
+            level = "nearly consistent"
             condition += " and users were exposed equally"
-        return f"{display_name(verdict.weighted)} is consistent if {condition}."
+        return f"{display_name(verdict.weighted)} is {level} if {condition}."
     assumptions = _list_assumptions(verdict)
     sentences = []
     if verdict.unweighted and assumptions:

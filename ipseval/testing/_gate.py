@@ -238,9 +238,12 @@ class Gate(Result):
             f"{self.names} by {self.metric} ({self.estimator}): {self._format_value(self.old)} -> "
             f"{self._format_value(self.new)}, difference {self._format_difference()}, {self.n_users:,} users"
         )
+        excluded_loss = "every loss"
+        if self.relevant_loss > 0:
+            excluded_loss = f"a loss of {format_loss(round_up_loss(self.relevant_loss))}"
         visible_loss = (
             f"Smallest visible loss, with 80% power: {format_loss(self.smallest_visible_loss)}. "
-            f"Tolerated: {self.margin:.2g}."
+            f"Tolerated: {self.margin:.2g}. A pass excludes {excluded_loss}."
         )
         return estimates, describe_false_alarms(self.confidence_level, self.weeks), visible_loss
 

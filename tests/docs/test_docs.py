@@ -200,6 +200,17 @@ def test_the_tables_on_the_accuracy_of_the_correction_are_computed_from_the_file
     assert f"<!-- {name} -->\n{correction_summary.tables()[name]}\n<!-- /{name} -->" in page
 
 
+def write_lists(path: Path, scores: np.ndarray, split: ipseval.Split) -> None:
+    """Write the lists of all items that a user does not have in training, in the order of the scores."""
+    new_scores = np.where(split.train.to_csr().toarray() > 0, -np.inf, scores)
+    rows = []
+    for user, user_scores in enumerate(new_scores):
+        items = np.argsort(-user_scores)[: np.isfinite(user_scores).sum()]
+        for rank, item in enumerate(items, start=1):
+            rows.append((split.user_ids[user], split.item_ids[item], rank))
+    pd.DataFrame(rows, columns=["user", "item", "rank"]).to_csv(path, index=False)
+
+
 @pytest.fixture(scope="module")
 def gate_files(tmp_path_factory):
     """A folder with the files that the page on gates names, and its recommender."""
@@ -212,7 +223,8 @@ def gate_files(tmp_path_factory):
     parts = ipseval.Split.from_frames(split.train.to_frame(), split.test.to_frame())
     scores = taste[parts.user_ids][:, parts.item_ids] + rng.normal(size=(parts.n_users, parts.n_items))
     np.save(folder / "scores.npy", scores)
-    np.save(folder / "old-scores.npy", scores + 0.01 * rng.normal(size=scores.shape))
+    write_lists(folder / "lists.csv", scores, parts)
+    write_lists(folder / "old-lists.csv", scores + 0.01 * rng.normal(size=scores.shape), parts)
     ipseval.evaluate({"als": scores}, parts).save(folder / "accepted.npz", ranks=False)
     ipseval.evaluate({"als": scores[:, ::-1]}, parts).save(folder / "bad.npz")
     (folder / "gates").mkdir()
@@ -253,7 +265,7 @@ def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
     assert main(shlex.split(evaluate_line)[1:]) == 0
     assert main(shlex.split(compare_line)[1:]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("not shown to be worse")
-    np.save("scores.npy", -np.load("scores.npy"))
+    write_lists(Path("lists.csv"), -gated["model"], gated["split"])
     assert main(shlex.split(evaluate_line)[1:]) == 0
     assert main(shlex.split(compare_line)[1:]) == 1
 

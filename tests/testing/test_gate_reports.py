@@ -24,7 +24,7 @@ from tests.testing.gate_results import (
 REPORT = """\
 als by recall@5 (aoa): 0.500 -> 0.450, difference −0.050 (99.62% interval [−0.154, +0.055]), 400 users
 False alarms in a season of 26 weeks: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
-Smallest visible loss, with 80% power: 0.15. Tolerated: 0.
+Smallest visible loss, with 80% power: 0.15. Tolerated: 0. A pass excludes a loss of 0.10.
 
 cannot tell by recall@5 (aoa): too few users; a loss below 0.15 could not have been seen"""
 
