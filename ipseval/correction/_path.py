@@ -115,7 +115,7 @@ class CorrectionPath:
     >>> ranks = {name: rank_positives(model, split) for name, model in models.items()}
     >>> path = correction_path(ranks, split, metrics=["recall@10"], rng=4)
     >>> path
-    CorrectionPath(2 recommenders, 1 metrics; 362 held-out positives of 213 users)
+    CorrectionPath(2 recommenders, 1 metric; 362 held-out positives of 213 users)
     >>> path.bases
     ('pairs', 'items', 'profiles')
     >>> path.alpha[[0, 8, 16]].round(2)
@@ -257,7 +257,7 @@ def correction_path(
     >>> ranks = {name: rank_positives(model, split) for name, model in models.items()}
     >>> path = correction_path(ranks, split, metrics=["recall@10"], rng=4)
     >>> path
-    CorrectionPath(2 recommenders, 1 metrics; 362 held-out positives of 213 users)
+    CorrectionPath(2 recommenders, 1 metric; 362 held-out positives of 213 users)
     >>> path.value[0].round(3)
     array([0.599, 0.597])
     """

@@ -56,7 +56,7 @@ class FitError:
     >>> influence = np.array([[0.3], [-0.4], [0.0], [0.0]])
     >>> error = FitError.from_influence(influence, lambda user, item: item[:, None].astype(float))
     >>> error
-    FitError(of a fit to 2 users, 1 axes)
+    FitError(of a fit to 2 users, 1 axis)
     >>> change = error.change(np.array([0, 0]), np.array([1, 2]))
     >>> np.abs(change).round(3)
     array([[0.5],

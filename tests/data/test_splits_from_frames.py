@@ -248,7 +248,8 @@ def test_a_split_or_its_two_parts_are_passed() -> None:
         ((None, train, None), "`train` requires `test`"),
         ((None, None, test), "`test` requires `train`"),
         ((None, train, ["recall@10"]), "got labels"),
-        ((split, None, None, 3.0), "threshold applies to `train` and `test`; got a split"),
     ):
         with pytest.raises(InputError, match=text):
             resolve_split(*arguments)
+    with pytest.raises(InputError, match="threshold applies to `train` and `test`; got a split"):
+        resolve_split(split, None, None, threshold=3.0)

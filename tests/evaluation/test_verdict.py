@@ -255,7 +255,7 @@ def test_estimators_of_different_estimands_are_in_separate_tables(evaluation):
     assert users.title == "recall@10, means over users"
     assert users.header[1:3] == ("AOA (unweighted)", "SNIPS global (γ = 0 assumed)")
     assert interactions.title == "recall@10, means over interactions"
-    assert interactions.header[1:3] == ("AOA pooled", "SNIPS pooled (γ = 0 assumed)")
+    assert interactions.header[1:3] == ("AOA pooled (unweighted)", "SNIPS pooled (γ = 0 assumed)")
     estimands = mixed.frame.groupby("estimand")["estimator"].unique().map(set).to_dict()
     assert estimands == {
         "mean over users": {"aoa", "snips-global"},

@@ -62,7 +62,7 @@ def test_members_print_what_they_are():
     assert repr(factors) == "KnownPropensity(2 items × 2 users)"
     assert factors.fit(LOG).for_pairs(USER, ITEM).tolist() == [1, 0.5, 1, 0.5]
     pair = KnownPropensity(pair=pd.DataFrame({"user": ["a"], "item": [1], "propensity": [0.5]}))
-    assert repr(pair) == "KnownPropensity(1 pairs)"
+    assert repr(pair) == "KnownPropensity(1 pair)"
     function = KnownPropensity(function=propensities["pair"].for_pairs, is_probability=False)
     assert repr(function) == "KnownPropensity(a function, relative)"
 

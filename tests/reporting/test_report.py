@@ -273,7 +273,7 @@ def test_an_unreliable_column_has_no_best_no_mark_and_no_place_in_an_order(unrel
     assert not flags["aoa"]
     assert tests.loc["aoa", "p_adjusted"] < 0.05
     (table,) = [part for part in unreliable.tables().parts if isinstance(part, Table)]
-    assert table.header[1:3] == ("AOA", "SNIPS (propensities assumed), unreliable")
+    assert table.header[1:3] == ("AOA (unweighted)", "SNIPS (propensities assumed), unreliable")
     for row in table.rows:
         assert row[2].flag
         assert not row[2].strong
