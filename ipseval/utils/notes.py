@@ -141,9 +141,12 @@ def _word_users_without_list(n: int, left_out: bool) -> str:
 
 def _word_smoothed_propensities(n: int, share: float) -> str:
     item = "an item" if n == 1 else "items"
-    verb = "has" if n == 1 else "have"
     interactions = format_count(n, "interaction")
-    return f"{interactions} of {item} outside training {verb} {share:.0%} of the weight, by a smoothed propensity"
+    verbs = ("gets", "carries") if n == 1 else ("get", "carry")
+    return (
+        f"{interactions} of {item} outside training {verbs[0]} a smoothed propensity and {verbs[1]} {share:.0%} of "
+        "the weight"
+    )
 
 
 def _word_few_resamples(n: int, n_needed: int, level: float) -> str:
