@@ -58,6 +58,7 @@ LEFT_OUT = ("item-kNN 60", "EASE 200", "SVD 16")  # much like three others
 RECALL, CLICKS = "recall@10", "dcg@10"  # with the examination above, DCG is clicks per page
 PLAIN, IMPRESSIONS, OWN = "AOA", "ImpressionPropensity", "position-based"
 CORRECT, ANCHORED, EXPLORED = "correct", "correct, incumbent known", "correct, random slots"
+SLOTS_ONLY = "correct, random slots, clicks only"  # without the pairs that were shown and not clicked
 KNOWN_ERROR, SLOTS = 0.08, 0.03
 
 
@@ -228,15 +229,15 @@ def estimates(case: Case) -> Iterator[Found]:
     rng, value = np.random.default_rng([SEED, case.number]), case.truth["incumbent", RECALL]
     drawn = value * (1 + KNOWN_ERROR * rng.standard_normal())
     anchor = {"incumbent": {RECALL: (drawn, KNOWN_ERROR * drawn)}}
-    further_data: dict[str, dict[str, Any]] = {
-        CORRECT: {},
-        ANCHORED: {"reference_values": anchor, "source": "randomised"},
-        EXPLORED: {"random_exposure": case.explored(rng)},
+    exposure = case.explored(rng)
+    data: dict[str, dict[str, Any]] = {
+        CORRECT: {"interactions": case.shown},
+        ANCHORED: {"interactions": case.shown, "reference_values": anchor, "source": "randomised"},
+        EXPLORED: {"interactions": case.shown, "random_exposure": exposure},
+        SLOTS_ONLY: {"random_exposure": exposure},
     }
-    for name, options in further_data.items():
-        frame = ipseval.correct(
-            models, split, interactions=case.shown, metrics=[RECALL], rng=0, **options
-        ).frame
+    for name, options in data.items():
+        frame = ipseval.correct(models, split, metrics=[RECALL], rng=0, **options).frame
         yield name, RECALL, frame[frame["estimator"] == "corrected"]
 
 

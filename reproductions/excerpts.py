@@ -139,13 +139,19 @@ EXCERPTS = (
             ("power law, γ = 0",): "SNIPS, power law with γ = 0",
             ("ImpressionPropensity",): "SNIPS, `ImpressionPropensity`",
             ("correct",): "`correct` with all shown pairs",
-            ("correct, incumbent known",): "the same, and the measured value of the present recommender",
-            ("correct, random slots",): "the same, and 3% random positions",
+            (
+                "correct, incumbent known",
+            ): "`correct` with all shown pairs and the measured value of the present recommender",
+            ("correct, random slots",): "`correct` with all shown pairs and 3% random positions",
+            ("correct, random slots, clicks only",): "`correct` with 3% random positions only",
         },
         columns=(
-            Column("error, %", DETERMINISTIC, "hidden", 0),
+            Column("one version: error, %", DETERMINISTIC, "hidden", 0),
             Column("coverage, %", DETERMINISTIC, "hidden", 1),
             Column("Kendall τ", DETERMINISTIC, "hidden", 2),
+            Column("three versions: error, %", DETERMINISTIC, "rounds", 0),
+            Column("coverage, %", DETERMINISTIC, "rounds", 1),
+            Column("Kendall τ", DETERMINISTIC, "rounds", 2),
         ),
     ),
     Excerpt(
