@@ -205,7 +205,10 @@ def history(folder: str | Path, **options: Any) -> GateHistory:
     >>> [(week, decision.outcome) for week, decision in gates.gates.items()]
     [('2024-01', 'not worse'), ('2024-02', 'not worse')]
     """
-    files = sorted(Path(folder).glob("*.npz"))
+    try:
+        files = sorted(Path(folder).glob("*.npz"))
+    except ValueError:  # of a name that no file system allows, such as one with a null character
+        files = []
     if not files:
         raise InputError(f"folder must be a folder with results (.npz); got {folder}.")
     gates = {}

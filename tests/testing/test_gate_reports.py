@@ -93,6 +93,8 @@ def test_history_reads_gates_and_evaluations_and_lists_the_changes(tmp_path):
     with pytest.raises(InputError, match="contains neither an evaluation nor a gate"):
         history(tmp_path, candidate="v2", incumbent="v1")
     with pytest.raises(InputError, match="must be a folder with results"):
+        history("\0")  # no file system has such a name
+    with pytest.raises(InputError, match="must be a folder with results"):
         history(tmp_path / "nothing")
 
 
