@@ -10,7 +10,7 @@ import pytest
 from ipseval.cli import main
 from tests.conftest import ROOT
 
-N_OUTPUTS = {"designed-exposure.md": 7, "generated-lists.md": 6, "statement.md": 1}
+N_OUTPUTS = {"designed-exposure.md": 8, "generated-lists.md": 6, "statement.md": 1}
 BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 VERSIONS = re.compile(r"(Versions of the evaluation software: ).*")
 
