@@ -33,7 +33,8 @@ from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule, as_rea
 class IdealListMetric(Metric):
     """A sum Σ w_i g_i c(r_i) over its value for the ideal list: w_i g_i in descending order at ranks 1, …, s.
 
-    The ratio is at most 1. A metric that is not relative is the ratio times Σ_{j≤s} c(j), so that equal
+    The ratio is at most 1, except under the tie rule "mean": positives that share a mean rank above a cut-off
+    can all count as hits. A metric that is not relative is the ratio times Σ_{j≤s} c(j), so that equal
     weights give Σ c(r_i). The function c, which is `_value_at_rank`, must not increase with the rank.
 
     Attributes
