@@ -19,7 +19,7 @@ from tests.inside.ranking import ADAPTERS
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "adapters.md").read_text(encoding="utf-8")
 NAMES = {"scikit-surprise": "surprise", "lightfm-next": "lightfm", "spark": "pyspark"}
 SECTIONS = dict(re.findall(r"^### (\w+)$(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL))
-SETUP = PAGE[PAGE.index("## Three lines") : PAGE.index("### ")]
+SETUP = PAGE[PAGE.index("## An example for each") : PAGE.index("### ")]
 
 
 def module_name(heading: str) -> str:
