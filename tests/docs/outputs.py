@@ -74,12 +74,15 @@ def print_commands(block: str) -> str:
     return printed
 
 
-def replace_outputs(text: str, run: Callable[[str, str], str]) -> str:
-    """Return a page with the output of each block that has one: `run` takes the kind and the block."""
+def replace_outputs(text: str, run: Callable[[str, str], str], *, share_names: bool = True) -> str:
+    """Return a page with the output of each block that has one: `run` takes the kind and the block.
+
+    Where blocks do not share their names, a block without an output is not run.
+    """
 
     def format_block(match: re.Match[str]) -> str:
         kind, block, shown = match.groups()
-        if shown is None and kind == "sh":
+        if shown is None and (kind == "sh" or not share_names):
             return match[0]
         printed = run(kind, block)
         if shown is None:
@@ -109,7 +112,8 @@ def write_cookbook() -> None:
     """Write the output of every recipe, each of which has its own names."""
     path = DOCS / "cookbook.md"
     write_files(Path())
-    page = replace_outputs(path.read_text("utf-8"), lambda kind, block: print_block(block, {}))
+    text = path.read_text("utf-8")
+    page = replace_outputs(text, lambda kind, block: print_block(block, {}), share_names=False)
     path.write_text(page, "utf-8")
 
 

@@ -27,7 +27,7 @@ TRAIN, TEST = (part.to_frame()[["user", "item"]] for part in (SPLIT.train, SPLIT
 def test_a_lenskit_that_shows_no_users_is_refused_with_the_way(monkeypatch):
     pytest.importorskip("lenskit", reason="lenskit is not installed")
     monkeypatch.delattr("lenskit.metrics.GlobalMetric", raising=False)  # as from 2026 on
-    with pytest.raises(InputError, match=r"Pass what it recommends to ipseval\.evaluate"):
+    with pytest.raises(InputError, match=r"Pass its recommendations to ipseval\.evaluate"):
         lenskit_metric("recall@10")
 
 
