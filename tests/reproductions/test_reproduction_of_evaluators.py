@@ -287,6 +287,7 @@ def fixture_uninterrupted_rows(tmp_path_factory) -> bytes:
     return write_rows(folder)
 
 
+@pytest.mark.slow  # 14 s each; the test of a cut cache is fast
 @pytest.mark.skipif(os.name != "posix", reason="kills by signals")
 @pytest.mark.parametrize("n_processes", [1, 2])
 def test_a_command_that_is_killed_continues_and_gives_the_same_bytes(
