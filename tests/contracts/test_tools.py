@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.mutation.rooms import ROOMS, SPEED
 from tests.mutation.run import Score
 from tests.mutation.sample import places, sample
-from tests.typed.__main__ import PAGES, expected, program
+from tests.typed.__main__ import PAGES, expected, programs
 
 CODE = """
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_a_room_has_files_tests_and_a_control_that_stands_in_one_of_them(name):
 
 
 def test_the_examples_that_type_checkers_read_are_those_of_the_pages():
-    assert all("ipseval.evaluate(" in program(page) for page in PAGES)
+    assert all("ipseval.evaluate(" in "".join(programs(page)) for page in PAGES)
     wrong = (Path(ROOT) / "tests" / "typed" / "wrong.py").read_text(encoding="utf-8")
     assert len(expected(wrong)) == 8
 

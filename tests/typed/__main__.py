@@ -20,14 +20,9 @@ PAGES = ("docs/index.md", "docs/tutorial.md")
 FILES = ("results.py", "wrong.py")
 
 
-def blocks(text: str) -> list[str]:
-    """Return the blocks of Python of a page."""
-    return re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S)
-
-
-def program(page: str) -> str:
-    """Return the blocks of a page one after the other, as one program."""
-    return "\n".join(blocks((ROOT / page).read_text(encoding="utf-8")))
+def programs(page: str) -> list[str]:
+    """Return the programs of a page: each of its blocks of Python imports what it uses."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S)
 
 
 def mypy(folder: Path) -> Counter[tuple[str, int]]:
@@ -79,7 +74,8 @@ def main() -> None:
         for name in FILES:
             (folder / name).write_text((HERE / name).read_text(encoding="utf-8"), encoding="utf-8")
         for page in PAGES:
-            (folder / f"{Path(page).stem.lower()}_page.py").write_text(program(page), encoding="utf-8")
+            for number, program in enumerate(programs(page), 1):
+                (folder / f"{Path(page).stem}_program_{number}.py").write_text(program, encoding="utf-8")
         wanted = {("wrong.py", line) for line in expected((HERE / "wrong.py").read_text(encoding="utf-8"))}
         for name, run in checkers.items():
             mistakes = set(run(folder))
