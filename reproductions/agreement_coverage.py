@@ -3,7 +3,8 @@
     python -m reproductions.agreement_coverage --cache FOLDER [--runs 25] [--mean-runs 6] [--write]
 
 Values of 5 and 10 recommenders have equal true distances, and 100 or 1,000 users add noise. The second ranking
-swaps two recommenders of the first, or is a random permutation of it where ORDERS names "random". Each run
+swaps two recommenders of the first. In the other half of the settings two recommenders are far below the others
+in both rankings, and the second one has the others in a random order. Each run
 computes the interval of `order_agreement` from the values of the users, the one of `ProtocolStudy.compare_levels`
 from the estimates and their bootstrap, and for comparison the quantiles of the agreement in this bootstrap.
 `ProtocolStudy.table` averages over LOGS logs. The folder keeps what was made. --write puts
@@ -37,7 +38,10 @@ PAGE = ROOT / "docs" / "protocols.md"
 N_RECOMMENDERS = (5, 10)
 N_USERS = (100, 1000)
 DISTANCES = (0.01, 0.03, 0.003)
-ORDERS = ("two swapped",)
+TWO_SWAPPED = "two swapped"
+TWO_FAR_BELOW = "others shuffled, two far below"
+ORDERS = (TWO_SWAPPED, TWO_FAR_BELOW)
+FAR = 0.2
 MEASURES = ("src", "tau_b", "ipc")
 LOGS = 5
 METRIC = "recall@10"
@@ -72,8 +76,9 @@ def simulate(cell: Cell, rng: np.random.Generator) -> Data:
     """Return one draw of a setting."""
     true_a = cell.distance * np.arange(cell.n)
     permutation = np.arange(cell.n)
-    if cell.order == "random":
-        permutation = rng.permutation(cell.n)
+    if cell.order == TWO_FAR_BELOW:
+        true_a[:2] -= FAR
+        permutation[2:] = rng.permutation(permutation[2:])
     else:
         permutation[[1, 2]] = permutation[[2, 1]]
     true_b = true_a[permutation]

@@ -193,7 +193,7 @@ def test_logs_together_show_an_agreement_that_no_single_log_shows() -> None:
     assert np.median(lows) < 0.1
     mean = average_comparisons(comparisons, 0.95)
     low, high = mean.intervals["tau_b"]
-    assert low > 0.3
+    assert low > 0.1
     assert mean.tau_b < high  # noise makes the measured mean too small
     assert low <= 1 <= high + 0.35
 

@@ -125,18 +125,27 @@ class OrderAgreement:
 
 
 def add_intervals(
-    agreement: OrderAgreement, measures: Mapping[str, FloatArray], *, unit: str, n_units: int, level: float
+    agreement: OrderAgreement,
+    measures_by_prior: Sequence[Mapping[str, FloatArray]],
+    *,
+    unit: str,
+    n_units: int,
+    level: float,
 ) -> OrderAgreement:
-    """Return `agreement` with intervals from draws of the true value of each measure.
+    """Return `agreement` with intervals from draws of the true value of each measure, under each prior.
 
-    Measures are discrete. The quantiles are values that occur, the outer ones where two are possible.
+    An interval reaches from the lowest to the highest quantile over the priors. Measures are discrete. The
+    quantiles are values that occur, the outer ones where two are possible.
     """
     tail = (1 - level) / 2
     intervals = {}
-    for name, values in measures.items():
-        low = np.quantile(values, tail, method="lower")
-        high = np.quantile(values, 1 - tail, method="higher")
-        intervals[name] = (float(low), float(high))
+    for name in measures_by_prior[0]:
+        lows = []
+        highs = []
+        for measures in measures_by_prior:
+            lows.append(float(np.quantile(measures[name], tail, method="lower")))
+            highs.append(float(np.quantile(measures[name], 1 - tail, method="higher")))
+        intervals[name] = (min(lows), max(highs))
 
     return replace(agreement, intervals=intervals, unit=unit, n_units=n_units, confidence_level=level)
 
@@ -435,9 +444,11 @@ def _add_intervals_of_true_means(
     if reason:
         notes = [agreement.note] if agreement.note else []
         return replace(agreement, note="; ".join([*notes, reason]))
-    a_draws, b_draws = draw_true_values(a, b, n_draws, as_generator(rng))
-    measures = compute_agreement(RowOrders.of(a_draws), RowOrders.of(b_draws), agreement.overlap)
-    return add_intervals(agreement, measures, unit="users", n_units=n_users, level=level)
+    measures_by_prior = []
+    for a_draws, b_draws in draw_true_values(a, b, n_draws, as_generator(rng)):
+        measures = compute_agreement(RowOrders.of(a_draws), RowOrders.of(b_draws), agreement.overlap)
+        measures_by_prior.append(measures)
+    return add_intervals(agreement, measures_by_prior, unit="users", n_units=n_users, level=level)
 
 
 def _is_constant(values: FloatArray) -> bool:

@@ -34,10 +34,15 @@ class _Fit:
 @one_blas_thread()  # many small matrices
 def draw_true_values(
     a: FloatArray, b: FloatArray, n_draws: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Return draws of the true values of both sides, (n_draws, n_recommenders) each, from per-user values."""
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Return draws of the true values of both sides from per-user values, under two priors.
+
+    Each pair of arrays is (n_draws, n_recommenders): the first of `TrueValueModel.draw`, the second of
+    `TrueValueModel.draw_with_flat_prior`.
+    """
     values = np.concatenate([a, b])
-    return TrueValueModel.of(np.nanmean(values, axis=1), compute_noise_covariance(values)).draw(n_draws, rng)
+    model = TrueValueModel.of(np.nanmean(values, axis=1), compute_noise_covariance(values))
+    return [model.draw(n_draws, rng), model.draw_with_flat_prior(n_draws, rng)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +94,14 @@ class TrueValueModel:
         weight = np.exp(self.log_likelihood - self.log_likelihood.max()).ravel()
         counts = rng.multinomial(n_draws, weight / weight.sum()).reshape(self.log_likelihood.shape)
         return self._split_sides(self._draw_points(counts, rng))
+
+    def draw_with_flat_prior(self, n_draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return draws with a flat prior of every true value, (n_draws, n) each: the means plus noise.
+
+        Their order agrees less than the true one. `draw` shares one correlation among all recommenders, so
+        that a few far from the others make the order of the others agree more than the true one.
+        """
+        return self._split_sides(_draw_normal(_Fit(0.0, self.means, self.noise), n_draws, rng))
 
     def draw_given_correlations(
         self, correlation_counts: IntArray, rng: np.random.Generator

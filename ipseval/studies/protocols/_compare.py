@@ -161,7 +161,9 @@ class ProtocolComparison:
         -----
         Noise of the estimates makes two rankings less alike than the true ones, and a resample of the users
         adds the noise a second time. So the intervals are quantiles of draws of the true values, given the
-        estimates and the covariance of their noise.
+        estimates and the covariance of their noise, under two priors: a flat one, and one in which the true
+        values of both rankings have a correlation. An interval reaches from the lowest to the highest
+        quantile of both.
 
         Examples
         --------
@@ -185,7 +187,7 @@ class ProtocolComparison:
             return self.agreement
         return add_intervals(
             self.agreement,
-            self._draw_measures(),
+            [self._draw_measures(), self._draw_measures_with_flat_prior()],
             unit="users",
             n_units=min(self.a.n_users, self.b.n_users),
             level=confidence_level,
@@ -226,6 +228,12 @@ class ProtocolComparison:
             first, second = self._true_value_model.draw(N_DRAWS, rng)
         else:
             first, second = self._true_value_model.draw_given_correlations(correlation_counts, rng)
+        return compute_agreement(RowOrders.of(first), RowOrders.of(second), self.agreement.overlap)
+
+    def _draw_measures_with_flat_prior(self) -> dict[str, FloatArray]:
+        """Return the measures of draws of the true values with a flat prior, (n_draws,) each."""
+        assert self.agreement is not None
+        first, second = self._true_value_model.draw_with_flat_prior(N_DRAWS, self._make_generator())
         return compute_agreement(RowOrders.of(first), RowOrders.of(second), self.agreement.overlap)
 
     def beyond_uncertainty(self, significance_level: float) -> list[Inversion]:
@@ -370,7 +378,7 @@ def average_comparisons(
 
     The logs share the correlation of the true values between the two settings, whose likelihood is the
     product over the logs. Without it, the noise of each log would draw its agreement towards 0, and their
-    mean, too.
+    mean, too. The intervals extend to the quantiles with flat priors, as those of a single log.
     """
     defined = _select_defined(group)
     agreements = []
@@ -389,12 +397,20 @@ def average_comparisons(
         log_likelihood += comparison._true_value_model.correlation_log_likelihood
     weight = np.exp(log_likelihood - log_likelihood.max())
     correlation_counts = np.random.default_rng(0).multinomial(N_DRAWS, weight / weight.sum())
-    measures = [comparison._draw_measures(correlation_counts) for comparison in defined]
-    mean_measures = {}
-    for name in mean.values:
-        mean_measures[name] = np.mean([log_measures[name] for log_measures in measures], axis=0)
+    measures_by_prior = [
+        _average_measures([comparison._draw_measures(correlation_counts) for comparison in defined]),
+        _average_measures([comparison._draw_measures_with_flat_prior() for comparison in defined]),
+    ]
     n_users = sum(min(comparison.a.n_users, comparison.b.n_users) for comparison in defined)
-    return add_intervals(mean, mean_measures, unit="users", n_units=n_users, level=confidence_level)
+    return add_intervals(mean, measures_by_prior, unit="users", n_units=n_users, level=confidence_level)
+
+
+def _average_measures(measures: Sequence[Mapping[str, FloatArray]]) -> dict[str, FloatArray]:
+    """Return the mean of each measure over logs, draw by draw."""
+    means = {}
+    for name in measures[0]:
+        means[name] = np.mean([log_measures[name] for log_measures in measures], axis=0)
+    return means
 
 
 def _find_inversions(a: ProtocolResult, b: ProtocolResult, models: Sequence[str]) -> list[Inversion]:
