@@ -1075,12 +1075,13 @@ class Evaluation(Result):
         label: str | None = None,
         notes: bool = True,
         bold: bool = True,
+        significance: bool = True,
         digits: int = 2,
     ) -> str:
         r"""Return one table for booktabs, of all metrics.
 
-        It needs the package booktabs, and threeparttable with notes. Rows are sorted by the first column. An
-        unreliable estimate has a mark and no interval.
+        Load the packages in the document by ``\usepackage{booktabs,threeparttable}``; without notes, booktabs is
+        enough. Rows are sorted by the first column. An unreliable estimate has a mark and no interval.
 
         Parameters
         ----------
@@ -1101,6 +1102,9 @@ class Evaluation(Result):
         bold : bool, default True
             Whether the highest estimate of each column is bold, with those that are printed with the same
             digits; unreliable columns have none.
+        significance : bool, default True
+            Whether a dagger marks estimates that are significantly lower than the highest of their column and
+            metric, by paired tests with Holm's correction at a level of 0.05. `compare` returns the p-values.
         digits : int, default 2
             Significant digits of the intervals' half width.
 
@@ -1128,6 +1132,7 @@ class Evaluation(Result):
             label=label,
             notes=notes,
             bold=bold,
+            significance=significance,
             digits=digits,
         )
         return write_or_return(text, path)

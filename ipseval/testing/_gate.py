@@ -674,7 +674,7 @@ def _describe_contradiction(
     support = verdict.support
     if support is None or _weights_decide(verdict):
         return ""
-    if support.basis == "assumed" and support.quality == "sufficient":
+    if support.basis == "assumed" and support.quality in ("sufficient", "clipped"):
         return ""  # weights that are only assumed contradict nothing
     label = verdict.weighted
     if label in new.estimators and not _find_changes(new, old, verdict.metric, label):
