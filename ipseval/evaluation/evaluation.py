@@ -484,11 +484,13 @@ class Evaluation(Result):
             return {}
         samples, propensity = self._power_law_samples()
         unweighted = next((estimator for estimator in self.definitions[1] if not estimator.weighted), None)
-        if propensity is None or unweighted is None:
+        # A range of the other metrics would be wide because weights hardly act, and not because γ does not matter.
+        metrics = [metric for metric in self.definitions[0] if metric.is_weighted_within_users]
+        if propensity is None or unweighted is None or not metrics:
             return {}
         estimator = self._find_weighted_counterpart(unweighted)
         try:
-            return find_gamma_ranges(samples, self.definitions[0], estimator, propensity, start=-1.0)
+            return find_gamma_ranges(samples, metrics, estimator, propensity, start=-1.0)
         except (PropensityError, InputError):
             # The propensity is not a power law, or a loaded file lacks the code of a custom metric.
             return {}

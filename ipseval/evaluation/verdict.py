@@ -295,8 +295,12 @@ class Verdict:
         No other recommender is first by the weighted estimates or for another γ, and the difference from the
         second is significant.
         """
-        changes_with_gamma = self.gamma_range is not None and not self.gamma_range.is_everywhere
-        return not (self.has_rival or changes_with_gamma or len(self.primary_ranking.top_group) > 1)
+        return not (self.has_rival or self.changes_with_gamma or len(self.primary_ranking.top_group) > 1)
+
+    @property
+    def changes_with_gamma(self) -> bool:
+        """Whether another recommender ranks first for some γ."""
+        return self.gamma_range is not None and not self.gamma_range.is_everywhere
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -286,9 +286,13 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
 
 
 def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:
-    """Return whether two verdicts have the same outcome, first recommenders and significant differences."""
+    """Return whether two verdicts have the same outcome, first recommenders and significant differences.
+
+    γ changes the first recommender in both or in neither.
+    """
     return (
         verdict.outcome == headline.outcome
+        and verdict.changes_with_gamma == headline.changes_with_gamma
         and _conclude(verdict, verdict.unweighted) == _conclude(headline, headline.unweighted)
         and _conclude(verdict, verdict.weighted) == _conclude(headline, headline.weighted)
     )
@@ -332,7 +336,10 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict) -> str:
     by_weights = _summarize_first(verdict, verdict.weighted, headline)
     if verdict.has_rival:
         return f"{clause}, and {verdict.highest_by_weights} ranks first by {by_weights}"
-    return f"{clause} and {by_weights}"
+    clause = f"{clause} and {by_weights}"
+    if verdict.gamma_range is not None and verdict.changes_with_gamma != headline.changes_with_gamma:
+        return f"{clause}, for {_describe_range(verdict.gamma_range)}"
+    return clause
 
 
 def _summarize_first(verdict: Verdict, label: str, headline: Verdict) -> str:

@@ -226,6 +226,18 @@ def test_a_verdict_on_another_metric_than_the_first_names_it_and_the_metric_with
     assert write_verdict([second, first]).assumption == text.assumption
 
 
+def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_the_same_conclusion():
+    everywhere = GammaRange("a", -1.0, 3.0, -1.0, 3.0)
+    changing = GammaRange("a", -1.0, 0.85, -1.0, 3.0, next_above="b")
+    headline = replace(decide(AB, AB, gamma=0.0), gamma_range=everywhere)
+    verdict = replace(decide(AB, AB, gamma=0.0, metric="cg@10"), gamma_range=changing)
+    assert conclusion(headline, verdict).endswith(
+        "On cg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40), for γ in [−1, 0.85]."
+    )
+    same = replace(verdict, gamma_range=everywhere)
+    assert conclusion(headline, same).endswith("cg@10 leads to the same conclusion.")
+
+
 def test_weights_alone_are_stated_with_their_assumption():
     text = write_verdict([decide(None, AB, gamma=0.0)])
     assert "a ranks first by SNIPS (γ = 0 assumed; p = 0.40 against b, not significant)." in text.conclusion
