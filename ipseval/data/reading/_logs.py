@@ -204,7 +204,8 @@ def read(
     )
     builder = LogBuilder.from_source(opened_source, match, units, na_values=missing_text)
     builder.check_roles(opened_source, ignored_columns)
-    if min_value is None and opened_source.layout is not None and opened_source.layout.trec == "qrels":
+    is_qrels = opened_source.layout is not None and opened_source.layout.trec == "qrels"
+    if min_value is None and is_qrels:
         min_value = 1.0
     builder.leave_out_missing(missing)
     builder.apply_threshold(min_value)
@@ -214,9 +215,23 @@ def read(
         check_options(duplicates=duplicates)
         return builder.build_impressions(duplicates, gaps, unshown_clicks)
     log = builder.build_interactions(duplicates)
-    if sparse_counts:
-        return replace(log, row_counts=(*log.row_counts, *sparse_counts))
+    more_counts = list(sparse_counts)
+    if is_qrels:
+        more_counts += _count_grades(log)
+    if more_counts:
+        return replace(log, row_counts=(*log.row_counts, *more_counts))
     return log
+
+
+def _count_grades(log: Interactions) -> list[Count]:
+    """Return the count of relevance judgements whose grades most metrics do not use; empty for one grade."""
+    if log.value is None or not len(log) or log.value.min() == log.value.max():
+        return []
+    description = (
+        f"judgements with grades from {log.value.min():g} to {log.value.max():g}, which ndcg treats alike; "
+        "ndcg(gain=linear) uses the grades"
+    )
+    return [Count(description, len(log), code="no_threshold")]
 
 
 def _to_text_tuple(name: str, texts: str | Sequence[str]) -> tuple[str, ...]:

@@ -148,7 +148,12 @@ def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path)
     log = ipseval.read(tmp_path / "test.qrels")
     assert log.to_frame().to_numpy().tolist() == [["q1", "d1", 2], ["q2", "d1", 1]]
     assert log.item_ids.tolist() == ["d1", "d2"]
-    assert log.data["what"][1] == "rows with a value below 1, left out"
+    assert log.data["what"][1:].tolist() == [
+        "rows with a value below 1, left out",
+        "judgements with grades from 1 to 2, which ndcg treats alike; ndcg(gain=linear) uses the grades",
+    ]
+    (tmp_path / "binary.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 1\n")
+    assert len(ipseval.read(tmp_path / "binary.qrels").data) == 2
 
 
 @pytest.mark.parametrize(
