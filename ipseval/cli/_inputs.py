@@ -226,9 +226,15 @@ def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray | 
 
 
 def build_propensity(
-    options: argparse.Namespace, log: HasIds, exposures: ImpressionLog | None = None
+    options: argparse.Namespace,
+    log: HasIds,
+    exposures: ImpressionLog | None = None,
+    test_exposures: ImpressionLog | None = None,
 ) -> PropensityModel | None:
-    """Return the propensity model that the options name, or None; random exposure gets the ids of `log`."""
+    """Return the propensity model that the options name, or None; random exposure gets the ids of `log`.
+
+    `test_exposures` are the impressions that could produce the held-out clicks; None: all `exposures`.
+    """
     from ipseval.propensity import PowerLawPropensity
 
     is_power_law = options.gamma is not None
@@ -244,7 +250,7 @@ def build_propensity(
             "recommenders on the random exposure itself."
         )
     if options.propensity is not None:
-        return _parse_propensity(options, exposures)
+        return _parse_propensity(options, exposures, test_exposures)
     if not is_power_law:
         return None
 
@@ -261,7 +267,9 @@ def build_propensity(
     )
 
 
-def _parse_propensity(options: argparse.Namespace, exposures: ImpressionLog | None) -> PropensityModel:
+def _parse_propensity(
+    options: argparse.Namespace, exposures: ImpressionLog | None, test_exposures: ImpressionLog | None
+) -> PropensityModel:
     """Return the model of the label, or of the table, in --propensity."""
     from ipseval.propensity import PROPENSITIES, KnownPropensity, parse_propensity
 
@@ -282,7 +290,8 @@ def _parse_propensity(options: argparse.Namespace, exposures: ImpressionLog | No
         raise InputError(
             f"--propensity {name} needs impressions: a LOG with a column of clicks, named by --clicked."
         )
-    return replace(model, log=exposures, examination=fit_examination(options, exposures))  # type: ignore[type-var]  # a dataclass
+    log = exposures if test_exposures is None else test_exposures
+    return replace(model, log=log, examination=fit_examination(options, exposures))  # type: ignore[type-var]  # a dataclass
 
 
 def fit_examination(options: argparse.Namespace, exposures: ImpressionLog) -> Any:

@@ -167,8 +167,8 @@ def evaluate(
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_ranks_of_split(model, split, name)
-    if propensity is None and estimators is None and split.train.impressions is not None:
-        propensity = ImpressionPropensity(log=split.train.impressions)
+    if propensity is None and estimators is None and split.test.impressions is not None:
+        propensity = ImpressionPropensity(log=split.test.impressions)
     propensity = read_propensity_column(propensity, test)
     fitted = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
