@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.mutation.rooms import SPEED
+from tests.mutation.layers import SPEED
 
 # `x == None` and `x is None`, `n == 1` and `n is 1` are the same here. Decorators declare, and without those
 # that keep a result only time is lost. Two operators need names to insert.
