@@ -181,7 +181,9 @@ def scope(layers: Sequence[str], *, near: bool) -> tuple[str, ...]:
 def traced(copy: Path, tests: Sequence[str]) -> Trace:
     """Run fast tests without a change, and return what they run."""
     path = copy.parent / "trace.pickle"
-    code = forked(copy, ("--doctest-modules", *tests, *(f"--ignore={far_path}" for far_path in FAR)), 3600, path)
+    code = forked(
+        copy, ("--doctest-modules", *tests, *(f"--ignore={far_path}" for far_path in FAR)), 3600, path
+    )
     if code not in (0, NO_TESTS):
         output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
         sys.exit(f"the tests do not pass without a change: exit code {code}\n{output[-3000:]}")
