@@ -82,6 +82,23 @@ def test_replicates_equal_a_loop_over_repeated_users(n_moved):
     np.testing.assert_allclose(leave_one_out(sums[A]), shifted_values, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("n_users", "size"),
+    [
+        (1, 256),
+        (8192, 256),  # 2^21 counts
+        (8193, 255),
+        (16257, 128),  # 129 of them would be one count too many
+        (131072, 16),
+        (10**6, 16),  # at least 16, however many users there are
+    ],
+)
+def test_a_block_has_at_most_256_resamples_and_two_to_the_21_counts(n_users, size):
+    sizes = [n_resamples for _, n_resamples in blocks(3 * size + 1, n_users)]
+    assert sizes == [size, size, size, 1]
+    assert [number for number, _ in blocks(3 * size, n_users)] == [0, 1, 2]
+
+
 def test_replicates_do_not_depend_on_the_number_of_threads():
     sums = make_sums(n=500)
     single_thread, two_threads = (
