@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse import csr_array
 
 import ipseval
 from ipseval.errors import InputError
+from ipseval.inference.weight_bounds import check_factor
 from tests.inference.worlds import random_ranks
 from tests.inside.inference import compute_required_factors, row_bounds
 
@@ -103,10 +105,20 @@ def test_bounds_of_a_larger_factor_are_wider_and_list_metrics_have_none():
     assert narrow.loc[~linear, "note"].str.contains("not a weighted average").all()
 
 
-@pytest.mark.parametrize("factor", [0.5, np.nan, np.inf])
-def test_a_factor_below_one_is_refused(factor):
+@pytest.mark.parametrize("factor", [0.5, 1 - 1e-9, np.nan, np.inf, 1e150, "two"])
+def test_a_factor_outside_its_range_is_refused(factor):
+    with pytest.raises(InputError, match=rf"finite number >= 1 .*; got {re.escape(repr(factor))}"):
+        check_factor(factor)
+
+
+@pytest.mark.parametrize("factor", [1, 1.0, 1 + 1e-9, 9e149])
+def test_a_factor_of_one_and_one_whose_square_is_a_float_are_accepted(factor):
+    check_factor(factor)
+
+
+def test_an_evaluation_checks_its_factors():
     with pytest.raises(InputError, match=r"finite number >= 1"):
-        evaluate_random_ranks().bounds(factor)
+        evaluate_random_ranks().bounds(0.5)
 
 
 def required_factor(c, w, target: float) -> float:

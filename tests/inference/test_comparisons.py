@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.special import ndtri
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
@@ -161,6 +162,88 @@ def test_the_minimum_detectable_difference_equals_statsmodels(n, power):
 def test_the_number_of_users_needed_equals_statsmodels(effect):
     exact = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
     assert abs(compute_detectable_difference(1.0, 9, effect)[1] - exact) <= 1.5
+
+
+def test_the_power_of_a_hand_worked_case():
+    # z of 97.5% is 1.959964 and z of 80% 0.841621, together 2.801585; z²/2 = 1.920729 and √8.079271 = 2.842406.
+    smallest, n_needed = compute_detectable_difference(2.0, 10, 0.2)
+    assert smallest == pytest.approx(2 * 2.801585 / 2.842406, rel=1e-6)
+    assert n_needed == 787  # (2.801585 · 2/0.2)² = 784.888, and 1.921
+    # At level 0.5, z is 0.674490, so z²/2 is 0.227468.
+    smallest, n_needed = compute_detectable_difference(1.0, 9, -0.5, level=0.5, power=0.9)
+    assert smallest == pytest.approx((0.674490 + 1.281552) / np.sqrt(9 - 0.227468), rel=1e-6)
+    assert n_needed == 16  # 3.912084² = 15.304, and 0.227
+
+
+@pytest.mark.parametrize(("excess", "is_defined"), [(0.99, False), (1.0, True), (1.01, True), (1.99, True)])
+def test_the_smallest_difference_needs_one_user_beyond_the_correction(excess, is_defined):
+    correction = float(ndtri(0.975)) ** 2 / 2
+    smallest, _ = compute_detectable_difference(1.0, excess + correction, 0.1)
+    assert np.isnan(smallest) != is_defined
+
+
+def test_users_needed_are_two_at_least_and_infinitely_many_for_no_difference():
+    assert compute_detectable_difference(1.0, 9, 100.0, level=0.5)[1] == 2.0
+    assert compute_detectable_difference(1.0, 9, 0.0)[1] == np.inf
+    assert np.isnan(compute_detectable_difference(np.nan, 9, 0.0)).all()
+
+
+def test_a_difference_that_is_the_same_for_every_user_has_no_effect_size():
+    row = compare(key_estimates(a=make_estimate([2, 3, 5]), b=make_estimate([1, 2, 4]))).iloc[0]
+    assert (row["difference"], row["std_error"], row["p_value"]) == (1.0, 0.0, 0.0)
+    assert (row["ci_low"], row["ci_high"], row["minimum_detectable_difference"]) == (1.0, 1.0, 0.0)
+    assert np.isnan(row["effect_size"])
+    assert row["note"] == "the same difference for every user"
+    swapped = compare(key_estimates(b=make_estimate([1, 2, 4]), a=make_estimate([2, 3, 5]))).iloc[0]
+    assert (swapped["difference"], swapped["p_value"]) == (-1.0, 0.0)
+
+
+@pytest.mark.parametrize(("n_users", "is_tested"), [(1, False), (2, True)])
+def test_a_test_needs_two_users(n_users, is_tested):
+    estimates = key_estimates(a=make_estimate([1, 4][:n_users]), b=make_estimate([0, 1][:n_users]))
+    row = compare(estimates).iloc[0]
+    assert row["n_users"] == n_users
+    assert row["difference"] == (2.0 if is_tested else 1.0)
+    columns = ["std_error", "ci_low", "ci_high", "p_value", "minimum_detectable_difference"]
+    assert row[columns[:-1]].isna().all() != is_tested
+    assert row["note"] == ("" if is_tested else "undefined: an estimate or its error is NaN")
+
+
+@pytest.mark.parametrize("few", [2, FEW])  # by products of all at once, and pair by pair
+def test_tests_of_all_pairs_worked_by_hand(few, monkeypatch):
+    monkeypatch.setattr("ipseval.inference.comparisons.FEW", few)
+    # Differences to b: 1 ± 1 of two users each, so the error is √(4/(4·3)); those of c are 3 for all users.
+    b = np.array([1.0, 5.0, 2.0, 8.0])
+    a = b + [0, 2, 2, 0]
+    estimates = key_estimates(a=make_estimate(a), b=make_estimate(b), c=make_estimate(b - 3))
+    tests = compute_pair_tests(estimates)["m", "e"]
+    p = 2 * stats.t.sf(1 / np.sqrt(1 / 3), 3)
+    p_of_a_and_c = 2 * stats.t.sf(4 / np.sqrt(1 / 3), 3)
+    # Holm: the smallest p-value, 0, three times, then twice, then once.
+    assert tests.of("a", "b") == (pytest.approx(1.0), pytest.approx(p))
+    assert tests.of("b", "a") == (pytest.approx(-1.0), pytest.approx(p))
+    assert tests.of("a", "c") == (pytest.approx(4.0), pytest.approx(2 * p_of_a_and_c))
+    assert tests.of("b", "c") == (pytest.approx(3.0), 0.0)
+    assert np.isnan([*tests.of("a", "a"), *tests.of("a", "no"), *tests.of("no", "a")]).all()
+    significant = tests.told_apart(["c", "a", "b"], 2.5 * p_of_a_and_c)
+    assert significant.tolist() == [[False, True, True], [True, False, False], [True, False, False]]
+    assert not tests.told_apart(["a", "b"], p).any()  # below the level, not at it
+
+
+@pytest.mark.parametrize(("change", "is_common"), [({}, True), ({"users": [0, 1, 3]}, False)])
+def test_effects_are_stacked_where_all_estimates_have_the_same_users(change, is_common):
+    estimates = [make_estimate([1, 2, 6]), make_estimate([0, 3, 3], **change)]
+    effects = _stack_common_effects(estimates)
+    assert (effects is not None) == is_common
+    if is_common:
+        np.testing.assert_allclose(effects, [[-2 / 3, -1 / 3, 1], [-2 / 3, 1 / 3, 1 / 3]])
+
+
+@pytest.mark.parametrize("few", [1, FEW])
+def test_recommenders_of_one_user_differ_without_a_test(few, monkeypatch):
+    monkeypatch.setattr("ipseval.inference.comparisons.FEW", few)
+    tests = compute_pair_tests(key_estimates(a=make_estimate([1.0]), b=make_estimate([3.0])))["m", "e"]
+    assert tests.of("a", "b") == (-2.0, pytest.approx(np.nan, nan_ok=True))
 
 
 def test_users_needed_for_the_minimum_detectable_difference_are_the_present_users():

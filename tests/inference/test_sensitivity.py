@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from ipseval.metrics import metric
 from tests.inference.worlds import random_ranks, ranked
 from tests.inside.estimators import resolve_estimator
 from tests.inside.inference import (
+    GammaCurves,
     GammaRange,
     LinearGroup,
     _find_range_end,
@@ -330,6 +332,43 @@ def test_ranges_of_nonlinear_metrics_are_found_next_to_ranges_of_linear_metrics(
     assert (gamma_ranges["recall@1"].highest_model, gamma_ranges["rr"].highest_model) == ("tail", "head")
     assert gamma_ranges["recall@1"].low == pytest.approx(0.0, abs=0.003)
     assert gamma_ranges["rr"].is_everywhere
+
+
+def test_the_grid_of_ranges_has_steps_of_a_tenth_and_of_one_for_nonlinear_metrics(monkeypatch):
+    grids = []
+    tolerances = []
+    compute_values = GammaCurves.compute_values
+    find_crossing = GammaCurves.find_crossing
+
+    def record_grid(curves, gamma, **options):
+        grids.append(gamma)
+        return compute_values(curves, gamma, **options)
+
+    def record_tolerance(curves, first, second, start, end, tolerance):
+        tolerances.append(tolerance)
+        return find_crossing(curves, first, second, start, end, tolerance)
+
+    monkeypatch.setattr(GammaCurves, "compute_values", record_grid)
+    monkeypatch.setattr(GammaCurves, "find_crossing", record_tolerance)
+    find_ranges(0.55, {"head": HEAD, "tail": TAIL}, ("rr", "recall@1"))
+    fine_grid, coarse_grid = (grid.tolist() for grid in grids if grid.size > 1)  # the rest are crossings
+    assert fine_grid == pytest.approx(sorted([*(number / 10 for number in range(-10, 31)), 0.55]))
+    assert coarse_grid == pytest.approx([-1.0, 0.0, 0.55, 1.0, 2.0, 3.0])
+    assert tolerances == [0.003]
+
+
+@pytest.mark.parametrize(("n_positives", "labels"), [(625_000, ["atop", "rr"]), (625_001, ["atop"])])
+def test_nonlinear_metrics_of_more_than_five_million_values_have_no_range(n_positives, labels, monkeypatch):
+    # Two recommenders at five values of γ, which are four steps.
+    keys = [("a", "rr", "snips"), ("b", "rr", "snips")]
+    curves = SimpleNamespace(level=range(n_positives), nonlinear_keys=keys)
+    monkeypatch.setattr(GammaCurves, "from_samples", lambda *_: curves)
+    monkeypatch.setattr(
+        "ipseval.inference.gamma_range._find_ranges",
+        lambda curves, labels, start, step: dict.fromkeys(labels),
+    )
+    metrics = [metric("rr"), metric("atop")]
+    assert list(find_gamma_ranges({}, metrics, resolve_estimator("snips"), None, 0.0)) == labels
 
 
 @pytest.mark.parametrize(

@@ -325,15 +325,21 @@ def test_per_user_snips_has_a_caution_below_five_positives_of_the_median_user(co
     [
         (49.0, 0.05, 1000, "effective sample size 49 of 1,000, less than the 100 needed"),
         (51.0, 0.05, 400, ""),
+        (50.0, 0.05, 400, ""),
+        (49.9, 0.05, 400, "effective sample size 50 of 400, less than the 50 needed"),
+        (100.0, 0.01, 1000, ""),
+        (15.0, 0.05, 30, ""),
         (15.1, 0.15, 30, ""),
         (14.9, 0.15, 30, "effective sample size 15 of 30, less than the 15 needed"),
         (99.0, 0.01, 1000, "effective sample size 99 of 1,000, less than the 100 needed"),
         (101.0, 0.01, 1000, ""),
         (60.0, 0.101, 100, "one positive carries 10%"),
         (60.0, 0.099, 100, ""),
+        (60.0, 0.1, 100, ""),
         # Five times the share of equal weights, 5/20.
         (12.0, 0.26, 20, "one positive carries 26%"),
         (12.0, 0.24, 20, ""),
+        (12.0, 0.25, 20, ""),
     ],
 )
 def test_the_rule_of_the_flag_at_its_edges(ess_own, share_own, n_positives, flag):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.inference._gamma_curves import compute_standard_errors
+from ipseval.inference._gamma_curves import GammaCurves, compute_standard_errors
 from ipseval.inference._linear_groups import LinearGroup
 from ipseval.inference.bootstrap_intervals import bootstrap_refit
 from ipseval.inference.comparisons import (
