@@ -214,7 +214,7 @@ def test_tests_of_all_pairs_worked_by_hand(few, monkeypatch):
     monkeypatch.setattr("ipseval.inference.comparisons.FEW", few)
     # Differences to b: 1 ± 1 of two users each, so the error is √(4/(4·3)); those of c are 3 for all users.
     b = np.array([1.0, 5.0, 2.0, 8.0])
-    a = b + [0, 2, 2, 0]
+    a = b + np.array([0, 2, 2, 0])
     estimates = key_estimates(a=make_estimate(a), b=make_estimate(b), c=make_estimate(b - 3))
     tests = compute_pair_tests(estimates)["m", "e"]
     p = 2 * stats.t.sf(1 / np.sqrt(1 / 3), 3)
