@@ -274,11 +274,12 @@ def test_lists_and_scores_are_read_from_files(tmp_path):
         assert ranked.n_above.tolist() == expected.n_above.tolist()
         assert ranked.max_rank == 3
     scores = np.arange(21.0).reshape(3, 7)
-    np.save(tmp_path / "scores.NPY", scores)
-    (tmp_path / "scores.NPY.npy").rename(tmp_path / "scores.npy")
-    ranked = rank_positives(tmp_path / "scores.npy", SPLIT)
-    assert ranked.n_above.tolist() == rank_positives(scores, SPLIT).n_above.tolist()
-    assert ranked.max_rank is None
+    for name in ("scores.npy", "SCORES.NPY"):
+        with (tmp_path / name).open("wb") as file:
+            np.save(file, scores)
+        ranked = rank_positives(tmp_path / name, SPLIT)
+        assert ranked.n_above.tolist() == rank_positives(scores, SPLIT).n_above.tolist()
+        assert ranked.max_rank is None
     with pytest.raises(InputError, match=r"m is the text 'lists.csv'\. Lists in a file are read by"):
         rank_positives("lists.csv", SPLIT, name="m")
 

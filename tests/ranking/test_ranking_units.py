@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, RankedPositives, SampledCandidates, Split, rank_positives
+from ipseval import ComputeOptions, InputError, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
+from ipseval.ranking import top_items
 from ipseval.ranking.kernels.numpy_kernels import SLOTS, ThresholdCounter
-from ipseval.ranking.ranked_positives import check_same_positives
+from ipseval.ranking.ranked_positives import check_ranks_of_split, check_same_positives
 from tests.inside.ranking import (
     DenseScorer,
     Sampling,
@@ -428,3 +429,250 @@ def test_ranks_of_one_table_are_of_the_same_pairs_units_and_candidates():
     for change in ({"n_candidates": [4, 4, 5]}, {"candidates": "others"}):
         with pytest.raises(InputError, match="'b' is ranked among other candidates"):
             check_same_positives({"a": ranked, "b": RankedPositives(**values | change)})
+
+
+def test_ranks_describe_themselves():
+    ranked = RankedPositives(**RANKS)
+    assert (
+        repr(ranked) == "RankedPositives(3 positives of 2 users; all items minus the user's training items)"
+    )
+    assert (len(ranked), ranked.n_population, ranked.users.tolist()) == (3, 2, [0, 1])
+    assert (ranked.has_ties, ranked.select(np.array([False, True, False])).has_ties) == (True, False)
+    assert ranked.by_rank.tolist() == [0, 1, 2]
+    swapped = RankedPositives(**RANKS | {"n_above": [2, 0, 1], "n_tied": [0, 2, 1]})
+    assert swapped.by_rank.tolist() == [1, 0, 2]
+    for record, words in (
+        (make_record("candidates"), "uniform, with replacement, from 'candidates'"),
+        (replace(make_record("unobserved"), uniform=False), "weighted, with replacement, from 'unobserved'"),
+        (replace(make_record("candidates"), replacement=False), "uniform, without replacement, from"),
+    ):
+        assert repr(record).startswith(f"Sampling(3 competitors of each of 4 positives, {words}")
+
+
+def test_ranks_without_positives_have_no_users_and_no_sums():
+    nothing = dict.fromkeys(("user", "item", "n_above", "n_tied", "n_candidates"), NOTHING)
+    ranked = RankedPositives(**nothing, user_ids=["a", "b"], item_ids=[5, 6])
+    assert [array.size for array in (ranked.starts, ranked.counts, ranked.users, ranked.segment)] == [0] * 4
+    assert ranked.sum_by_user(np.zeros(0)).size == 0
+    assert not ranked.has_ties
+    with pytest.raises(InputError, match="there is no positive to evaluate"):
+        check_same_positives({"a": ranked})
+
+
+def test_units_are_the_persons_of_queries_or_the_users():
+    users = np.array([1, 0, 1])
+    ranked = RankedPositives(**RANKS)
+    assert ranked.unit(users) is users
+    assert ranked.unit_ids.tolist() == ["a", "b"]
+    of_persons = RankedPositives(**RANKS, cluster=[2, 0], cluster_ids=["x", "y", "z"])
+    assert of_persons.unit(users).tolist() == [0, 2, 0]
+    assert of_persons.unit_ids.tolist() == ["x", "y", "z"]
+
+
+LISTED = {
+    "user": [0, 0, 1, 2, 4],
+    "item": [0, 2, 1, 0, 3],
+    "n_above": [0, 3, 1, 3, 2],
+    "n_tied": [0] * 5,
+    "n_candidates": [9, 9, 9, 9, 2],
+    "user_ids": range(5),
+    "item_ids": range(9),
+    "max_rank": 3,
+}
+
+
+def test_lists_are_counted_by_their_length_among_users_with_positives():
+    ranked = RankedPositives(**LISTED, list_length=[1, 2, 0, 3, 2])
+    # Of users 0, 1, 2 and 4: the list of user 4 holds both of its candidates, so it is complete.
+    assert ranked.list_counts(3).tolist() == [1, 1, 1, 1]
+    assert ranked.list_counts(2).tolist() == [1, 1, 2]
+    assert ranked.list_counts(1).tolist() == [1, 3]
+    assert ranked.list_counts(0).tolist() == [4]
+    assert RankedPositives(**LISTED).list_counts(2).tolist() == [0, 0, 4]
+    for depth in (-1, 1.5):
+        with pytest.raises(InputError, match=rf"depth must be an integer >= 0; got {depth}"):
+            ranked.list_counts(depth)
+
+
+def test_lists_are_padded_with_misses_up_to_a_longer_length():
+    ranked = RankedPositives(**LISTED)
+    for depth in (1, 2, 3):
+        assert ranked.pad_lists(depth) is ranked
+    padded = ranked.pad_lists(4)
+    assert (padded.n_above.tolist(), padded.max_rank) == ([0, 4, 1, 4, 2], 4)
+    assert padded.pad_lists(7).n_above.tolist() == [0, 7, 1, 7, 2]
+    whole = RankedPositives(**RANKS)
+    assert whole.pad_lists(100) is whole
+
+
+def test_a_selection_of_all_positives_is_the_same_object():
+    ranked = RankedPositives(**RANKS, gain=[1.0, 2.0, 3.0])
+    assert ranked.select(np.ones(3, dtype=bool)) is ranked
+    some = ranked.select(np.array([True, False, True]))
+    assert (some.user.tolist(), some.item.tolist(), some.gain.tolist()) == ([0, 1], [0, 1], [1.0, 3.0])
+    assert some.n_population == 2
+    for method in (ranked.select, ranked.exclude_users):
+        with pytest.raises(InputError, match="must hold True or False for each of"):
+            method(np.array([1, 0]))
+
+
+def test_positives_and_draws_of_a_user_make_one_list():
+    record = make_record("candidates", drawn_pairs=np.array([[1, 0], [2, 1]]))
+    ranked = RankedPositives(
+        user=[0, 0, 0, 1],
+        item=[0, 1, 2, 0],
+        n_above=[1, 2, 1, 3],
+        n_tied=[0, 0, 1, 0],
+        n_candidates=[4] * 4,
+        user_ids=[7, 8],
+        item_ids=range(9),
+        sampling=record,
+    )
+    # What each positive gains is worked out in test_positives_join_a_shared_list_unless_they_are_in_it.
+    shared = ranked.in_one_list
+    assert shared.n_above.tolist() == [1 + 0, 2 + 0, 1 + 1, 3 + 0]
+    assert shared.n_tied.tolist() == [0 + 0, 0 + 1, 1 + 0, 0 + 0]
+    assert shared.n_candidates.tolist() == [4 + 2, 4 + 1, 4 + 1, 4 + 0]
+    assert shared.sampling.n_candidates.tolist() == [9] * 4
+
+
+def test_ranks_of_one_table_are_ranked_positives():
+    ranked = RankedPositives(**RANKS)
+    with pytest.raises(InputError, match="'b' must be RankedPositives, made by rank_positives; got ndarray"):
+        check_same_positives({"a": ranked, "b": np.zeros(3)})
+    with pytest.raises(InputError, match=r"'b' and 'a' rank different test positives \(1 and 3\)"):
+        check_same_positives({"a": ranked, "b": ranked.select(np.array([True, False, False]))})
+
+
+def test_given_ranks_rank_test_positives_of_the_split():
+    pairs = pd.DataFrame({"user": ["a", "a", "b"], "item": [5, 7, 6]})
+    ranked = RankedPositives(**RANKS)
+    split = Split.from_frames(None, pairs, users=["a", "b"], items=[5, 6, 7])
+    check_ranks_of_split(ranked, split, "m")
+    check_ranks_of_split(ranked.select(np.array([True, False, True])), split, "m")
+    fewer = Split.from_frames(None, pairs[1:], users=["a", "b"], items=[5, 6, 7])
+    with pytest.raises(InputError, match="'m': 1 of 3 ranked positives are not in the test part"):
+        check_ranks_of_split(ranked, fewer, "m")
+    more_items = Split.from_frames(None, pairs, users=["a", "b"], items=[5, 6, 7, 8])
+    words = "'m' is ranked over 2 users and 3 items that are not the 2 and 4 of the split"
+    with pytest.raises(InputError, match=words):
+        check_ranks_of_split(ranked, more_items, "m")
+    other_users = Split.from_frames(None, pairs.assign(user=["a", "a", "c"]), items=[5, 6, 7])
+    with pytest.raises(InputError, match="that are not the 2 and 3 of the split"):
+        check_ranks_of_split(ranked, other_users, "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"left_out": [0, 1]}, "left_out must hold True or False; got dtype int64"),
+        ({"left_out": [True]}, r"left_out must have shape \(2,\) like user_ids; got \(1,\)"),
+        ({"n_above": [0.0, 2.0, 1.0]}, "n_above must hold whole numbers; got dtype float64"),
+        ({"gain": [1.0, 2.0]}, r"gain must have shape \(3,\) like user; got \(2,\)"),
+        ({"max_rank": 1}, "n_above and n_tied must be >= 0, n_above at most max_rank = 1; 1 of 3 positives"),
+        ({"n_tied": [-1, -1, 1], "max_rank": 2}, "n_above at most max_rank = 2; 2 of 3 positives"),
+        ({"max_rank": -1}, "max_rank must be an integer >= 0; got -1"),
+        ({"user_ids": ["a", "a"]}, "user_ids repeats 1 of 2 ids"),
+        ({"item_ids": [5, 5, 5]}, "item_ids repeats 2 of 3 ids"),
+    ],
+)
+def test_further_ranks_that_contradict_each_other_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        RankedPositives(**RANKS | change)
+
+
+def test_ranks_at_their_limits_are_accepted():
+    RankedPositives(**RANKS | {"n_above": [0, 2, 1], "n_tied": [2, 0, 1]})  # together 2 of 3 candidates
+    RankedPositives(**RANKS | {"max_rank": 2})  # beyond the list of 2
+    RankedPositives(**RANKS | {"n_above": [0, 0, 0], "n_tied": [0, 0, 0], "max_rank": 0})
+
+
+def test_the_best_items_may_be_handled_by_parts_or_returned_together():
+    train = pd.DataFrame({"user": [0], "item": [4]})
+    test = pd.DataFrame({"user": [0, 1, 2], "item": [1, 2, 3]})
+    split = Split.from_frames(train, test, items=range(5))
+    scores = np.array([[3.0, 1, 2, 2, 9], [0, 1, 2, 3, 4], [5, 5, 5, 1, 0]])
+    parts = []
+    result = top_items(scores, split, k=2, handle=parts.append, compute=ComputeOptions(block_size=1))
+    assert len(result) == 0
+    rows = [
+        row
+        for part in parts
+        for row in zip(*(getattr(part, name).tolist() for name in PART_FIELDS), strict=True)
+    ]
+    expected = [
+        (0, 0, 0, 0, 4), (0, 2, 1, 1, 4), (0, 3, 1, 1, 4),
+        (1, 3, 1, 0, 5), (1, 4, 0, 0, 5),
+        (2, 0, 0, 2, 5), (2, 1, 0, 2, 5), (2, 2, 0, 2, 5),
+    ]  # fmt: skip
+    assert sorted(rows) == expected
+    together = top_items(scores, split, k=2)
+    assert list(zip(*(getattr(together, name).tolist() for name in PART_FIELDS), strict=True)) == expected
+    assert together.gain is None
+
+
+PART_FIELDS = ("user", "item", "n_above", "n_tied", "n_candidates")
+
+
+def test_sampled_ranks_of_factors_are_those_of_their_scores():
+    rng = np.random.default_rng(4)
+    pairs = pd.DataFrame({"user": [0, 0, 1, 2], "item": [1, 2, 3, 1]})
+    split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(9))
+    user, item = rng.integers(-2, 3, size=(3, 2)), rng.integers(-2, 3, size=(9, 2))
+    candidates = SampledCandidates(5, rng=1)
+    expected = rank_positives((user @ item.T).astype(float), split, candidates=candidates)
+    for model in ((user, item), lambda users: (user @ item.T)[users]):
+        ranked = rank_positives(model, split, candidates=candidates)
+        assert ranked.n_above.tolist() == expected.n_above.tolist()
+        assert ranked.n_tied.tolist() == expected.n_tied.tolist()
+    assert ranked.candidates == "sampled candidates: 5 drawn uniformly, with replacement, per user, seed 1"
+    assert ranked.candidates_by_user is None
+
+
+@pytest.mark.parametrize(
+    ("options", "description"),
+    [
+        ({"rng": 7}, "3 drawn uniformly, with replacement, per user, seed 7"),
+        ({"rng": 7, "replacement": False}, "3 drawn uniformly, without replacement, per user, seed 7"),
+        (
+            {"rng": np.int64(7), "per": "positive"},
+            "3 drawn uniformly, with replacement, per positive, seed 7",
+        ),
+        (
+            {"rng": 7, "distribution": "popularity", "pool": "unobserved"},
+            "3 drawn by popularity from pool 'unobserved', with replacement, per user, seed 7",
+        ),
+        (
+            {"rng": 7, "distribution": [1.0, 2.0]},
+            "3 drawn by given probabilities, with replacement, per user,",
+        ),
+    ],
+)
+def test_sampled_candidates_describe_their_draws(options, description):
+    candidates = SampledCandidates(3, **options)
+    assert candidates.description.startswith(description)
+    assert repr(candidates) == f"SampledCandidates({candidates.description})"
+
+
+def test_a_generator_is_read_once_for_the_key_of_the_draws():
+    candidates = SampledCandidates(3, rng=np.random.default_rng(5))
+    assert candidates.key == np.random.default_rng(5).integers(2**63)
+    assert candidates.description.endswith(f"per user, key {candidates.key}")
+    assert SampledCandidates(3, rng=5).key == candidates.key
+
+
+@pytest.mark.parametrize(
+    ("distribution", "message"),
+    [
+        ([1.0, -1.0, -2.0, 0.0], "distribution must be >= 0 with a positive sum; 2 entries are below 0"),
+        ([0.0] * 4, "distribution must be >= 0 with a positive sum; 0 entries are below 0"),
+        ([1.0, np.inf, 1.0, 1.0], "distribution must be finite"),
+        ([1.0] * 3, "distribution"),
+    ],
+)
+def test_weights_of_draws_are_checked_with_the_split(distribution, message):
+    split = Split.from_frames(None, pd.DataFrame({"user": [0, 1], "item": [0, 1]}), items=range(4))
+    with pytest.raises(InputError, match=message):
+        SampledCandidates(2, distribution=distribution, rng=0).weights(split)
+    assert SampledCandidates(2, distribution=[1, 0, 0, 2], rng=0).weights(split).tolist() == [1, 0, 0, 2]
+    assert SampledCandidates(2, rng=0).weights(split) is None
