@@ -53,6 +53,19 @@ def test_values_of_constants_of_speed_are_left_out_of_a_sample_and_counted(tmp_p
     )
 
 
+def test_comparisons_with_a_text_are_not_changed_to_comparisons_by_order(tmp_path):
+    pytest.importorskip("cosmic_ray")
+    path = tmp_path / "code.py"
+    changes = {}
+    for literal in ("'user'", "2"):
+        path.write_text(f"def f(x):\n    return x == {literal}\n", encoding="utf-8")
+        mutants = [sample(tmp_path, [path], 9, seed)[0] for seed in range(30)]
+        changes[literal] = {mutant.after for found in mutants for mutant in found}
+    assert "return x != 'user'" in changes["'user'"]
+    assert not any(order in change for change in changes["'user'"] for order in "<>")
+    assert any(order in change for change in changes["2"] for order in "<>")
+
+
 def test_a_score_of_mutants_states_its_share_and_its_standard_error():
     survivor = Mutant("code.py", 1, "x + 1", "x - 1", CODE)
     score = Score(n_places=300, found=90, survived=[survivor] * 10)
