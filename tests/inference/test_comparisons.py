@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators import Claim, Estimate, UserSums
+from ipseval.estimators import Claim, Estimate, Note, UserSums
 from ipseval.inference import compare
 from tests.inside.estimators import Moments
 from tests.inside.inference import (
@@ -288,3 +289,75 @@ def test_moments_of_users_cannot_be_paired_with_sums_of_users():
     for reference in ("users", "moments"):
         with pytest.raises(InputError, match="only moments of the users were kept"):
             compare(estimates, reference=reference)
+
+
+SHORT = Note.of("short_lists", n=2, n_all=9, cutoff=5)
+MISSING = Note.of("no_list", n=3, n_all=9, units="users")
+
+
+@pytest.mark.parametrize(
+    ("notes", "opponent_notes", "note"),
+    [
+        ((), (), ""),
+        ((SHORT,), (), f"a: {SHORT}"),
+        ((), (SHORT,), f"b: {SHORT}"),
+        ((SHORT,), (SHORT,), str(SHORT)),
+        ((SHORT, MISSING), (MISSING,), f"a: {SHORT}; {MISSING}"),
+    ],
+)
+def test_notes_on_lists_name_the_recommender_unless_both_have_them(notes, opponent_notes, note):
+    a = replace(make_estimate([1, 2, 4]), list_notes=notes)
+    b = replace(make_estimate([2, 3, 2]), list_notes=opponent_notes)
+    assert compare(key_estimates(a=a, b=b))["note"].item() == note
+
+
+def test_moments_of_users_are_paired_as_their_sums_are():
+    rng = np.random.default_rng(1)
+    sums = [UserSums.of(np.arange(8), rng.random(8)) for _ in range(3)]
+    merged = Moments.of(sums).members()
+    frames = [
+        compare({(name, "m", "e"): Estimate("m", "e", part, 8, Claim("biased")) for name, part in parts})
+        for parts in (zip("abc", sums, strict=True), zip("abc", merged, strict=True))
+    ]
+    columns = ["difference", "std_error", "p_adjusted", "n_users", "n_users_needed"]
+    np.testing.assert_allclose(frames[1][columns], frames[0][columns], rtol=1e-10)
+    assert frames[0]["p_adjusted"].notna().all()
+
+
+def test_the_defaults_of_compare_are_holm_within_each_cell_at_95_percent():
+    rng = np.random.default_rng(7)
+    estimates = {
+        (model, metric, "e"): make_estimate(rng.random(12), metric=metric)
+        for model in "abc"
+        for metric in ("m1", "m2")
+    }
+    frame = compare(estimates)
+    options = {"correction": "holm", "family": "cell", "confidence_level": 0.95, "power": 0.8}
+    pd.testing.assert_frame_equal(frame, compare(estimates, **options))
+    for _, part in frame.groupby("metric"):
+        p = np.sort(part["p_value"].to_numpy())
+        adjusted = np.minimum(1, [3 * p[0], max(3 * p[0], 2 * p[1]), max(3 * p[0], 2 * p[1], p[2])])
+        np.testing.assert_allclose(np.sort(part["p_adjusted"]), adjusted)
+    row = frame.iloc[0]
+    half_width = stats.t.ppf(0.975, 11) * row["std_error"]
+    assert row["ci_high"] - row["ci_low"] == pytest.approx(2 * half_width)
+    deviation = row["std_error"] * np.sqrt(12)
+    expected = compute_detectable_difference(deviation, 12, row["difference"], level=0.05, power=0.8)
+    assert (row["minimum_detectable_difference"], row["n_users_needed"]) == pytest.approx(expected)
+
+
+def test_the_complement_of_the_level_and_the_power_enter_the_detectable_difference():
+    rng = np.random.default_rng(8)
+    estimates = key_estimates(a=make_estimate(rng.random(30)), b=make_estimate(rng.random(30)))
+    row = compare(estimates, confidence_level=0.9, power=0.7, difference=-0.2).iloc[0]
+    deviation = row["std_error"] * np.sqrt(30)
+    expected = compute_detectable_difference(deviation, 30, -0.2, level=0.1, power=0.7)
+    assert (row["minimum_detectable_difference"], row["n_users_needed"]) == pytest.approx(expected)
+    assert row["effect_size"] == pytest.approx(row["difference"] / deviation)
+
+
+@pytest.mark.parametrize(("difference", "p_value"), [(1e-17, 1.0), (1e-3, 0.0)])
+def test_a_difference_within_rounding_is_no_difference(difference, p_value):
+    values = np.array([1.0, 2.0, 4.0])
+    row = compare(key_estimates(a=make_estimate(values + difference), b=make_estimate(values))).iloc[0]
+    assert row["p_value"] == p_value

@@ -16,12 +16,14 @@ import ipseval
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import LinearForm, Sample
 from ipseval.metrics import metric
+from ipseval.reporting.tables import Remark
 from tests.inference.worlds import random_ranks, ranked
 from tests.inside.estimators import resolve_estimator
 from tests.inside.inference import (
     GammaCurves,
     GammaRange,
     LinearGroup,
+    Sensitivity,
     _find_range_end,
     compute_standard_errors,
     find_gamma_ranges,
@@ -452,3 +454,90 @@ def test_standard_errors_equal_a_computation_by_loops(has_extra_weights, cluster
         contributions = rng.random((len(positives), 2))
         errors = compute_standard_errors(LinearGroup(form, (("m", "c", "e"),) * 2, contributions), weights)
         np.testing.assert_allclose(errors, compute_error_by_loops(form, contributions, weights), rtol=1e-12)
+
+
+def make_sensitivity(reference: float | None, **curves: list[float]) -> Sensitivity:
+    """Return values on the grid 0, 1, …; crossings are those of lines between its values."""
+    values = {(name, "m", "e"): np.array(curve) for name, curve in curves.items()}
+    gamma = np.arange(float(len(next(iter(curves.values())))))
+
+    class Curves:
+        def find_crossing(self, first, second, start, end, tolerance):
+            gap = values[first] - values[second]
+            return brentq(lambda x: np.interp(x, gamma, gap), start, end)
+
+    frame = pd.DataFrame([(*key, 0.0) for key in values], columns=["model", "metric", "estimator", "gamma"])
+    result = Sensitivity(
+        frame=frame,
+        gamma=gamma,
+        reference=reference,
+        values=values,
+        samples={},
+        definitions=((), ()),
+        propensity=None,
+    )
+    result.__dict__["_curves"] = Curves()
+    return result
+
+
+@pytest.mark.parametrize(
+    ("reference", "b", "names", "points", "statement"),
+    [
+        # a is 0 everywhere.
+        (None, [1.0, -1, -1, 1], "ba", (0.5, 2.5), "b > a holds for γ in [0, 0.5] and [2.5, 3]"),
+        (2.0, [1.0, -1, -1, 1], "ab", (0.5, 2.5), "a > b holds for γ in [0.5, 2.5]"),
+        (3.0, [1.0, -1, -1, 1], "ba", (0.5, 2.5), "b > a holds for γ in [0, 0.5] and [2.5, 3]"),
+        (
+            3.1,
+            [-1.0, 1, 1, 1],
+            "ab",
+            (0.5,),
+            "a > b holds for γ in [0, 0.5]",
+        ),  # beyond the grid: the lowest γ
+        (-0.1, [-1.0, 1, 1, 1], "ab", (0.5,), "a > b holds for γ in [0, 0.5]"),
+        (0.0, [-1.0, 1, 1, 1], "ab", (0.5,), "a > b holds for γ in [0, 0.5]"),
+        (None, [1.0, 0, 0, 1], "ba", (), "b > a holds for all γ in [0, 3]"),  # touches, and does not cross
+        (None, [0.0, 0, 0, -1], "ab", (), "a > b holds for all γ in [0, 3]"),
+        (None, [0.0, 0, 0, 0], "ab", (), "a = b for all γ in [0, 3]"),
+        (None, [0.0, np.nan, 1, 1], None, (), "undefined for some γ of the grid"),
+    ],
+)
+def test_statements_of_pairs_worked_by_hand(reference, b, names, points, statement):
+    row = make_sensitivity(reference, a=[0.0] * 4, b=b).tipping_points().iloc[0]
+    assert row["tipping_points"] == pytest.approx(points)
+    assert row["n_tipping"] == len(points)
+    assert row["statement"].endswith(statement)
+    assert (row["metric"], row["estimator"], row["note"]) == ("m", "e", "")
+    if names is not None:
+        assert row["model"] + row["other"] == names
+
+
+@pytest.mark.parametrize(("gap", "statement"), [(0.9e-12, "a = b for all"), (1.1e-12, "b > a holds for all")])
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+def test_a_difference_of_a_millionth_of_a_millionth_is_rounding(gap, statement, unit):
+    curves = {"a": [unit] * 3, "b": [unit * (1 + gap)] * 3}
+    assert make_sensitivity(None, **curves).tipping_points()["statement"].item().startswith(statement)
+
+
+def test_a_sensitivity_describes_itself_and_its_tables():
+    result = make_sensitivity(None, a=[0.0, 0.25], b=[1.0, 0.125])
+    words = "Sensitivity(2 estimates at 2 values of γ from 0 to 1; .frame, .tipping_points())"
+    assert repr(result) == words
+    tables = result.tables()
+    statement = "b > a holds for γ in [0, 0.89]"  # 1 + (1/8 − 1/4 − 1) γ = 0 at 8/9
+    assert (tables.summary, tables.title, tables.appendix) == ((words,), "", ())
+    (table,) = tables.parts
+    assert (table.title, table.n_keys, len(table.rows)) == ("Where two recommenders swap ranks", 2, 1)
+    assert tables.remarks == (Remark("Verdict", (f"m by e: {statement}.",)),)
+    page = result.tables(page=True, digits=1)
+    assert (page.summary, page.title, page.parts) == ((words,), "Sensitivity to γ", tables.parts)
+    (appendix,) = page.appendix
+    assert (appendix.title, appendix.n_keys, appendix.folded) == ("R(γ)", 3, True)
+    assert appendix.rows[0][-1].text == "0.000"  # two more decimal places than `digits`
+
+
+def test_pairs_of_a_reference_are_in_the_order_of_all_pairs():
+    result = make_sensitivity(None, a=[0.0, 0], b=[1.0, 1], c=[2.0, 2])
+    pairs = result.tipping_points()[["model", "other"]].to_numpy().tolist()
+    assert pairs == [["b", "a"], ["c", "a"], ["c", "b"]]
+    assert result.tipping_points("a")["other"].tolist() == ["a", "a"]
