@@ -361,3 +361,19 @@ def test_a_difference_within_rounding_is_no_difference(difference, p_value):
     values = np.array([1.0, 2.0, 4.0])
     row = compare(key_estimates(a=make_estimate(values + difference), b=make_estimate(values))).iloc[0]
     assert row["p_value"] == p_value
+
+
+@pytest.mark.parametrize("few", [2, FEW])
+@pytest.mark.parametrize(("noise", "is_rounding"), [(1e-11, False), (1e-14, True)])
+def test_small_differences_above_rounding_are_tested(few, noise, is_rounding, monkeypatch):
+    monkeypatch.setattr("ipseval.inference.comparisons.FEW", few)
+    rng = np.random.default_rng(6)
+    values = 1 + rng.random(40)
+    rows = {"a": values + noise * rng.random(40), "b": values, "c": 2 * values}
+    tests = compute_pair_tests(key_estimates(**{k: make_estimate(v) for k, v in rows.items()}))["m", "e"]
+    gap, p_value = tests.of("a", "b")
+    if is_rounding:
+        assert (gap, p_value) == (0.0, 1.0)
+    else:
+        assert gap == pytest.approx(noise / 2, rel=0.2)
+        assert 0 < p_value < 1e-6

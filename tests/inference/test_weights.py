@@ -434,3 +434,26 @@ def test_positives_with_a_smoothed_propensity_are_counted_with_their_weight():
     dropped = ipseval.PowerLawPropensity(gamma=1.0, unseen="drop").fit(popularity=[1, 3])
     sample = Sample(positives, dropped.for_pairs(positives.user, positives.item), False)
     assert diagnose_sample(sample, dropped).n_smoothed == 0
+
+
+def test_diagnostics_have_no_cautions_by_default_except_for_few_positives():
+    diagnosis = WeightDiagnostics(60.0, 20.0, 0.01, 70, ess_own=60.0, share_own=0.01, ess_equal=70.0)
+    assert diagnosis.cautions == ()
+    assert diagnosis.weighting == "1/P"
+    assert list(map(str, dataclasses.replace(diagnosis, ess_own=45.0).cautions)) == [
+        "few positives, with equal weights too"
+    ]
+
+
+def test_unweighted_totals_have_weights_of_one():
+    sample = make_sample([0.5, 0.25, 0.1], [0, 0, 1])
+    totals = WeightTotals.from_sample(sample, None, weighted=False)
+    assert totals.moments == WeightMoments.of(np.ones(3)) == WeightMoments(3.0, 3.0, 0.0)
+    assert (totals.item_weights.tolist(), totals.item_counts.tolist()) == ([1.0] * 3, [1] * 3)
+    weighted = WeightTotals.from_sample(sample, None, weighted=True)
+    assert weighted.item_weights.tolist() == pytest.approx([2.0, 4.0, 10.0])
+    # Over their largest, 10: 1.6, and 0.04 + 0.16 + 1.
+    assert weighted.moments.total == pytest.approx(1.6)
+    assert weighted.moments.squares == pytest.approx(1.2)
+    assert weighted.moments.log_largest == pytest.approx(math.log(10))
+    assert (weighted.clipped_weight, weighted.unclipped_weight) == (0.0, 1.0)

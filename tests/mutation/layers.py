@@ -53,6 +53,7 @@ class Layer:
 SPEED = {
     "ipseval/evaluation/beyond/_measures.py": ("CHUNK_ENTRIES",),
     "ipseval/evaluation/segments/segment_sums.py": ("CHUNK",),
+    "ipseval/inference/comparisons.py": ("FEW",),
     "ipseval/inference/weight_bounds.py": ("BLOCK_ENTRIES",),
     "ipseval/inference/intervals.py": ("DRAWS_PER_STEP",),
     "ipseval/correction/_path.py": ("BLOCK",),
@@ -72,6 +73,7 @@ SPEED = {
         "FEW",
         "MASK_BYTES",
         "SLOTS",
+        "TILE",
     ),
 }
 SHARED = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,11 @@ import pytest
 from ipseval import ComputeOptions, InputError, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.ranking import top_items
-from ipseval.ranking.kernels.numpy_kernels import SLOTS, ThresholdCounter
+from ipseval.ranking.kernels import numpy_kernels
+from ipseval.ranking.kernels.blocks import Shape
+from ipseval.ranking.kernels.numpy_kernels import SLOTS, ThresholdCounter, _take_rows
 from ipseval.ranking.ranked_positives import check_ranks_of_split, check_same_positives
+from ipseval.utils.compute import Resources
 from tests.inside.ranking import (
     DenseScorer,
     Sampling,
@@ -676,3 +680,83 @@ def test_weights_of_draws_are_checked_with_the_split(distribution, message):
         SampledCandidates(2, distribution=distribution, rng=0).weights(split)
     assert SampledCandidates(2, distribution=[1, 0, 0, 2], rng=0).weights(split).tolist() == [1, 0, 0, 2]
     assert SampledCandidates(2, rng=0).weights(split) is None
+
+
+def test_consecutive_rows_of_a_tile_are_no_copy():
+    tile = np.arange(20.0).reshape(5, 4)
+    for rows, is_view in (([1, 2, 3], True), ([4], True), ([0, 2], False), ([1, 2, 4], False)):
+        taken = _take_rows(tile, np.array(rows))
+        np.testing.assert_array_equal(taken, tile[rows])
+        assert np.shares_memory(taken, tile) == is_view
+
+
+@pytest.mark.parametrize(("mask_bytes", "n_rows"), [(223, 1), (224, 1), (447, 1), (448, 2), (10**6, 20)])
+def test_the_results_of_comparisons_fill_no_more_memory_than_allowed(mask_bytes, n_rows, monkeypatch):
+    # Two thresholds of each row, and 100 scores in two pieces of seven words of eight bytes: 2 · 112 a row.
+    monkeypatch.setattr(numpy_kernels, "MASK_BYTES", mask_bytes)
+    monkeypatch.setattr(numpy_kernels, "LANES", 64)
+    tile = np.arange(2000.0).reshape(20, 100)
+    bounds = np.arange(40) * 50.0 + 0.5
+    counter = ThresholdCounter()
+    counter.set_thresholds(np.arange(0, 41, 2), bounds, bounds)
+    above, reach = counter.count(tile, np.zeros(20, dtype=np.int64))
+    assert above.tolist() == reach.tolist() == [99, 49] * 20
+    assert counter._mask.size == n_rows * 224
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_threads", "most_users", "size"),
+    [
+        (2**17, 3, 1000, 17),  # a share of 100 users: two blocks for each of three threads, rounded up
+        (2**17, 1, 1000, 50),
+        (2**12, 3, 1000, 32),  # fewer scores than 2^17 are not worth a thread
+        (2**12, 3, 10, 10),
+        (2**20, 80, 1000, 1),
+    ],
+)
+def test_each_thread_gets_two_blocks_of_products_unless_they_are_small(n_items, n_threads, most_users, size):
+    kernels = SimpleNamespace(block_bytes=lambda shape: (0, 1), block_users=lambda shape: most_users)
+    shape = Shape(n_users=1, n_items=n_items, depth=3, dtype=np.dtype("f4"))
+    resources = Resources(ComputeOptions(n_threads=n_threads), "m")
+    assert _run._users_per_product_block(shape, shape, 100, kernels, resources) == size
+
+
+def test_blocks_of_products_use_the_memory_of_a_tile_in_each_thread():
+    shape = Shape(n_users=1, n_items=1000, depth=3, dtype=np.dtype("f4"))
+    resources = Resources(ComputeOptions(n_threads=2, max_memory=2 * (50 + 30 * 7)), "m")
+    kernels = SimpleNamespace(block_bytes=lambda shape: (50, 30), block_users=lambda shape: 1000)
+    assert _run._users_per_product_block(shape, shape, 4000, kernels, resources) == 7
+
+
+@pytest.mark.parametrize(("columns", "n_bytes"), [(None, 8 * 40 * 2), (np.array([0, 3]), 8 * 40 * 3)])
+@pytest.mark.parametrize("is_parallel", [True, False])
+def test_blocks_of_scores_have_room_for_their_copies(columns, n_bytes, is_parallel, monkeypatch):
+    # Scores, their copy of another type, and the columns of candidates.
+    calls = []
+    users_per_block = Resources.users_per_block
+
+    def record(resources, bytes_per_user, **options):
+        calls.append((bytes_per_user, options["n_users_wanted"], options["n_workers"]))
+        return users_per_block(resources, bytes_per_user, **options)
+
+    monkeypatch.setattr(Resources, "users_per_block", record)
+    split = Split.from_frames(None, pd.DataFrame({"user": [0, 1], "item": [0, 3]}), items=range(40))
+    scores = np.arange(80.0).reshape(2, 40)
+    model = scores if is_parallel else (lambda users: scores[users])
+    candidates = "all" if columns is None else columns
+    compute = ComputeOptions(n_threads=2, engine="numpy")
+    rank_positives(model, split, compute=compute, candidates=candidates)
+    # 2^17 scores are worth a thread; one call of a function returns 32 MiB.
+    wanted = 2**17 // 40 if is_parallel else 2 * 32 * 2**20 // n_bytes
+    assert calls == [(n_bytes, wanted, 2 if is_parallel else 1)]
+
+
+@pytest.mark.parametrize(
+    ("n_items", "width"), [(1, 1), (8192, 8192), (8193, 4097), (16384, 8192), (16385, 5462)]
+)
+def test_a_catalogue_has_tiles_of_nearly_the_same_width(n_items, width):
+    shape = Shape(n_users=1, n_items=n_items, depth=3, dtype=np.dtype("f4"))
+    assert numpy_kernels.tile_width(shape) == width
+    assert shape.row_bytes == 4 * n_items
+    assert numpy_kernels.block_bytes(shape) == (0, 12 * n_items)
+    assert numpy_kernels.block_users(shape) == max(1, 6 * 2**20 // (4 * n_items))
