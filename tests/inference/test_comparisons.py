@@ -134,6 +134,7 @@ def test_errors_of_nearly_equal_recommenders_keep_their_digits_among_many():
     _, error, _ = _compute_differences_by_products(estimates, _stack_common_effects(estimates))
     difference = values[1] - values[0]
     assert error[0, 1] == pytest.approx(difference.std(ddof=1) / 3, rel=1e-6)
+    assert (np.diag(error) == 0).all()
 
 
 def test_undefined_estimates_stay_nan_and_do_not_count_in_the_family():

@@ -77,4 +77,5 @@ def test_cutoffs_of_agreement_are_checked():
         compute_agreement(orders, orders, [0])
     assert list(compute_agreement(orders, orders, [])) == ["src", "ipc", "tau_b"]
     single = RowOrders.of(np.ones((2, 1)))
-    assert np.isnan(compute_agreement(single, single, [1])["src"]).all()
+    for cutoffs in ([1], []):
+        assert np.isnan(compute_agreement(single, single, cutoffs)["src"]).all()

@@ -541,3 +541,40 @@ def test_pairs_of_a_reference_are_in_the_order_of_all_pairs():
     pairs = result.tipping_points()[["model", "other"]].to_numpy().tolist()
     assert pairs == [["b", "a"], ["c", "a"], ["c", "b"]]
     assert result.tipping_points("a")["other"].tolist() == ["a", "a"]
+
+
+def test_a_sensitivity_has_normal_intervals_at_95_percent_by_default():
+    ranks, popularity = random_ranks(0, models=1)
+    propensity = power_law(popularity, 0.0)
+    samples = {
+        name: Sample(positives, propensity.for_pairs(positives.user, positives.item))
+        for name, positives in ranks.items()
+    }
+    arguments = (samples, [metric("atop")], [resolve_estimator("snips")], propensity)
+    frame = sensitivity(*arguments, gamma=[1.0, 0.0, 1.0]).frame
+    assert frame["gamma"].tolist() == [0.0, 1.0]
+    half_width = 1.959963984540054 * frame["std_error"]
+    np.testing.assert_allclose(frame["ci_high"] - frame["estimate"], half_width)
+    np.testing.assert_allclose(frame["estimate"] - frame["ci_low"], half_width)
+    assert (half_width > 0).all()
+    without = sensitivity(*arguments, gamma=[0.0, 1.0], standard_errors=False).frame
+    assert without[["std_error", "ci_low", "ci_high"]].isna().all(axis=None)
+    with pytest.raises(PropensityError, match="needs a power-law propensity"):
+        sensitivity(*arguments[:3], None, gamma=[0.0, 1.0])
+
+
+def test_the_plot_shows_the_first_metric_and_estimator_unless_they_are_named(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "ipseval.reporting.plots.plot_sensitivity", lambda _, **options: calls.append(options)
+    )
+    result = make_sensitivity(None, a=[0.0, 1.0], b=[1.0, 0.0])
+    columns = ["model", "metric", "estimator", "gamma"]
+    frame = pd.DataFrame([("a", "m1", "e1", 0.0), ("a", "m2", "e2", 0.0)], columns=columns)
+    object.__setattr__(result, "frame", frame)
+    result.plot()
+    result.plot("m2", ax="axes")
+    result.plot(estimator="e2")
+    named = [(options["metric"], options["estimator"], options["ax"]) for options in calls]
+    assert named == [("m1", "e1", None), ("m2", "e1", "axes"), ("m1", "e2", None)]
+    assert [options["tipping"]["n_tipping"].item() for options in calls] == [1, 1, 1]

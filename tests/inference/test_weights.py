@@ -440,6 +440,10 @@ def test_diagnostics_have_no_cautions_by_default_except_for_few_positives():
     diagnosis = WeightDiagnostics(60.0, 20.0, 0.01, 70, ess_own=60.0, share_own=0.01, ess_equal=70.0)
     assert diagnosis.cautions == ()
     assert diagnosis.weighting == "1/P"
+    assert (diagnosis.n_items, diagnosis.n_smoothed, diagnosis.weighted) == (0, 0, True)
+    assert (diagnosis.smoothed_share, diagnosis.clipped_share) == (0.0, 0.0)
+    names = ("median_positives", "rare_share", "pareto_k", "share_equal")
+    assert np.isnan([getattr(diagnosis, name) for name in names]).all()
     assert list(map(str, dataclasses.replace(diagnosis, ess_own=45.0).cautions)) == [
         "few positives, with equal weights too"
     ]
@@ -450,6 +454,9 @@ def test_unweighted_totals_have_weights_of_one():
     totals = WeightTotals.from_sample(sample, None, weighted=False)
     assert totals.moments == WeightMoments.of(np.ones(3)) == WeightMoments(3.0, 3.0, 0.0)
     assert (totals.item_weights.tolist(), totals.item_counts.tolist()) == ([1.0] * 3, [1] * 3)
+    diagnosis = totals.diagnostics(SampleSize.of(sample), None)
+    assert (diagnosis.n_items, diagnosis.n_positives, diagnosis.ess, diagnosis.ess_items) == (3, 3, 3.0, 3.0)
+    assert (diagnosis.max_weight_share, diagnosis.share_equal, diagnosis.ess_equal) == (1 / 3, 1 / 3, 3.0)
     weighted = WeightTotals.from_sample(sample, None, weighted=True)
     assert weighted.item_weights.tolist() == pytest.approx([2.0, 4.0, 10.0])
     # Over their largest, 10: 1.6, and 0.04 + 0.16 + 1.
