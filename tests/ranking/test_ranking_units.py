@@ -23,10 +23,13 @@ from tests.inside.ranking import (
     Sampling,
     TopKCollector,
     TopListBuilder,
+    _factor_topk,
+    _factors,
     count_ranked_above,
     entries_above_bound,
     is_list_frame,
     to_comparable,
+    top_lists,
 )
 from tests.inside.ranking import _rank_counts as _run
 
@@ -760,3 +763,48 @@ def test_a_catalogue_has_tiles_of_nearly_the_same_width(n_items, width):
     assert shape.row_bytes == 4 * n_items
     assert numpy_kernels.block_bytes(shape) == (0, 12 * n_items)
     assert numpy_kernels.block_users(shape) == max(1, 6 * 2**20 // (4 * n_items))
+
+
+@pytest.mark.parametrize(
+    ("n_entries", "sizes"), [(1, [1] * 5), (26, [2, 2, 1]), (38, [2, 2, 1]), (10**6, [5])]
+)
+@pytest.mark.parametrize("is_factors", [True, False])
+def test_the_best_items_are_searched_for_as_many_users_as_fit(n_entries, sizes, is_factors, monkeypatch):
+    # Five users and thirteen items: 26 products or scores of two users, 39 of three.
+    module = _factor_topk if is_factors else top_lists
+    parts = []
+    find_bound = module.topk_lower_bound
+
+    def record(scores, k):
+        parts.append(scores.shape)
+        return find_bound(scores, k)
+
+    monkeypatch.setattr(module, "ENTRIES", n_entries)
+    monkeypatch.setattr(module, "topk_lower_bound", record)
+    rng = np.random.default_rng(2)
+    user, item = rng.normal(size=(5, 3)), rng.normal(size=(13, 3))
+    split = Split.from_frames(None, pd.DataFrame({"user": range(5), "item": range(5)}), items=range(13))
+    scores = user @ item.T
+    top = rank_positives((user, item) if is_factors else scores, split, top_k=3).top
+    assert top.item.tolist() == np.argsort(-scores, axis=1)[:, :3].tolist()
+    assert parts == [(size, 13) for size in sizes]
+
+
+def test_exact_scores_of_a_tile_are_computed_for_as_many_users_as_fit(monkeypatch):
+    shapes = []
+    row_scores = numpy_kernels.row_scores
+
+    def record(user, columns, scores):
+        shapes.append((user.shape, columns.shape, scores.shape))
+        row_scores(user, columns, scores)
+
+    monkeypatch.setattr(numpy_kernels, "row_scores", record)
+    monkeypatch.setattr(_factors, "ROWS_BYTES", 8 * 200 * 2 + 8)
+    # All items are nearly equal, so that every product is undecided.
+    item = 1 + 1e-10 * np.random.default_rng(0).random((200, 1))
+    user = np.array([[1 / 3], [2 / 3], [1 / 7]])
+    split = Split.from_frames(None, pd.DataFrame({"user": range(3), "item": [4, 5, 6]}), items=range(200))
+    ranked = rank_positives((user, item), split, compute=ComputeOptions(engine="numpy"))
+    assert shapes == [((2, 1), (1, 200), (2, 200)), ((1, 1), (1, 200), (1, 200))]
+    expected = [(user[u] * item[:, 0] > user[u] * item[i, 0]).sum() for u, i in enumerate([4, 5, 6])]
+    assert ranked.n_above.tolist() == expected
