@@ -59,11 +59,19 @@ def test_comparisons_with_a_text_are_not_changed_to_comparisons_by_order(tmp_pat
     changes = {}
     for literal in ("'user'", "2"):
         path.write_text(f"def f(x):\n    return x == {literal}\n", encoding="utf-8")
-        mutants = [sample(tmp_path, [path], 9, seed)[0] for seed in range(30)]
+        mutants = [sample(tmp_path, [path], 9, seed)[0] for seed in range(12)]
         changes[literal] = {mutant.after for found in mutants for mutant in found}
     assert "return x != 'user'" in changes["'user'"]
     assert not any(order in change for change in changes["'user'"] for order in "<>")
     assert any(order in change for change in changes["2"] for order in "<>")
+
+
+@pytest.mark.parametrize(("code", "n_mutants"), [("copy=False", 0), ("copy=True", 1), ("other=False", 1)])
+def test_one_more_copy_is_no_mutant(code, n_mutants, tmp_path):
+    pytest.importorskip("cosmic_ray")
+    path = tmp_path / "code.py"
+    path.write_text(f"x = f(y, {code})\n", encoding="utf-8")
+    assert len(sample(tmp_path, [path], 9, seed=0)[0]) == n_mutants
 
 
 def test_a_score_of_mutants_states_its_share_and_its_standard_error():

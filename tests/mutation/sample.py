@@ -103,6 +103,15 @@ def count_text_orders(code: str) -> int:
     return count
 
 
+def count_copies(code: str) -> int:
+    """Return how many calls of a module ask for a copy by `copy=True`."""
+    count = 0
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.keyword) and node.arg == "copy" and ast.unparse(node.value) == "True":
+            count += 1
+    return count
+
+
 def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
     """Return a mutant, or None where the change cannot be seen or is no Python."""
     from cosmic_ray.mutating import mutate_code
@@ -114,6 +123,8 @@ def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
         if changed is None or meaning(changed) == meaning(code):
             return None
         if count_text_orders(changed) > count_text_orders(code):
+            return None
+        if count_copies(changed) > count_copies(code):  # one more copy takes memory, and changes no value
             return None
     except (SyntaxError, AttributeError):  # Cosmic Ray cannot replace an exception of a module
         return None
