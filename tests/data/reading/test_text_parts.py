@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.inside.data import (
     START,
     are_records,
     are_whole_numbers,
+    content_module,
     count_fields,
     decode_start,
     encode_id_column,
@@ -28,6 +30,8 @@ from tests.inside.data import (
     is_in_usual_spelling,
     is_regular,
     open_records,
+    read_bytes,
+    read_start,
     refuse_foreign,
     split_fields,
     sum_field_lengths,
@@ -305,3 +309,76 @@ def test_blocks_below_a_number_are_refused_unless_the_layout_is_stated(tmp_path)
     with pytest.raises(InputError, match="got blocks below lines such as '17:'"):
         find_layout(path, None, None, "utf-8")
     assert find_layout(path, ",", None, "utf-8", "pairs").columns == ("column 1",)
+
+
+@pytest.mark.parametrize(
+    ("n_newlines", "is_whole"), [(0, True), (1, True), (2, True), (3, False), (9, False)]
+)
+def test_the_start_of_a_file_is_64_kilobytes_or_all_of_fewer_than_three_lines(n_newlines, is_whole, tmp_path):
+    content = b"a\n" * n_newlines + b"a" * 70_000
+    (tmp_path / "log").write_bytes(content)
+    assert read_start(tmp_path / "log") == (content if is_whole else content[:65_536])
+    (tmp_path / "short").write_bytes(content[:65_536])
+    assert read_start(tmp_path / "short") == content[:65_536]
+
+
+@pytest.mark.parametrize(("surplus", "is_read"), [(0.5, True), (-0.5, False)])
+@pytest.mark.parametrize("by_ratio", [True, False])
+def test_a_file_unpacks_to_as_many_bytes_as_the_limits_allow(
+    surplus, is_read, by_ratio, tmp_path, monkeypatch
+):
+    content = b"user,item\n" + b"1,2\n" * 500
+    path = tmp_path / "log.csv"
+    path.write_bytes(gzip.compress(content))
+    n_stored = path.stat().st_size
+    limit = len(content) + surplus
+    monkeypatch.setattr(content_module, "CHUNK", 1_000)
+    monkeypatch.setattr(content_module, "SMALL", 1 if by_ratio else limit)
+    monkeypatch.setattr(content_module, "MAX_RATIO", limit / n_stored if by_ratio else 1)
+    if is_read:
+        assert read_bytes(path) == content
+        return
+    with pytest.raises(InputError, match=rf"has {n_stored} bytes and unpacks to more than 2,009\."):
+        read_bytes(path)
+
+
+def test_pickles_of_protocols_2_to_5_are_known_by_their_first_two_bytes():
+    for protocol in range(2, 6):
+        with pytest.raises(InputError, match="it is a pickle, which is never loaded"):
+            refuse_foreign(Path("log"), b"\x80" + bytes([protocol]) + b"x", "utf-8")
+    for start in (b"\x80\x01", b"\x80\x06", b"x\x80\x04", b"\x81\x04"):
+        refuse_foreign(Path("log"), start, "utf-8")
+
+
+def test_a_layout_has_the_first_500_lines():
+    records = [(f"u{row}", row) for row in range(600)]
+    assert open_records(records, "the log").layout.rows == tuple((f"u{row}", str(row)) for row in range(500))
+
+
+@pytest.mark.parametrize("extra", ["", "\n\n"])
+def test_a_layout_of_a_file_has_its_first_500_lines_that_are_not_blank(extra, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(f"{extra}u,1\n" * 600)
+    layout = find_layout(path, None, False, "utf-8")
+    assert layout.rows == (("u", "1"),) * 500
+    assert (layout.columns, layout.header) == (("column 1", "column 2"), False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (["1 5 6", "2", "3 5", "4 6 7 8"], "table"),  # of four lines
+        (["1 5 6", "2", "3 5", "4 6 7 8", "5 1"], "adjacency"),
+        ([*(f"{user} 5 6" for user in range(8)), "8 1", "9"], "adjacency"),  # eight of ten of one length
+        ([*(f"{user} 5 6" for user in range(9)), "9"], "table"),
+        (["1 5 6", "2", "3 5", "4 6 7 8", "4 1"], "table"),  # two lines of a user
+        (["1 5 6", "2", "3 5", "4 6 7 8", "5 a"], "table"),
+        (["1 5 6", "2", "3 5", "4 6 7 8", "5 -1"], "table"),
+    ],
+)
+def test_lines_of_a_user_and_its_items_have_many_lengths(lines, name, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    layout = find_layout(path, " ", None if name == "adjacency" else False, "utf-8")
+    assert layout.name == name
+    assert find_layout(path, " ", True, "utf-8").name == "table"
