@@ -316,7 +316,7 @@ def test_the_first_2000_cells_decide_whether_columns_of_usual_names_fit_their_ro
     if is_read:
         assert ipseval.read(frame, threshold="all").n_users == 8
         return
-    with pytest.raises(ipseval.InputError, match="'user' as user holds fractions; .* would fit"):
+    with pytest.raises(ipseval.InputError, match=r"'user' as user holds fractions; .* would fit"):
         ipseval.read(frame, threshold="all")
 
 
