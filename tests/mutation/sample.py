@@ -18,6 +18,8 @@ SAME = ("Is_Eq", "IsNot_NotEq", "Eq_Is", "NotEq_IsNot")
 NO_OPERATORS = ("RemoveDecorator", "VariableReplacer", "VariableInserter")
 # Of truth values the product is their conjunction, and the sum their disjunction.
 OF_TRUTH = ("ReplaceBinaryOperator_BitAnd_Mul", "ReplaceBinaryOperator_BitOr_Add")
+# `strict=` is a guard; the others say how a file is read at once, not what is read.
+KEYWORDS = ("strict", "use_threads", "batch_readahead", "fragment_readahead")
 WITH_NONE = ("Is_", "IsNot_")  # of `is` only the opposite: any other comparison with None is a TypeError
 
 
@@ -72,13 +74,13 @@ def places(code: str) -> dict[tuple[int, int], list[tuple[str, int]]]:
 
 
 def meaning(code: str) -> str:
-    """Return the syntax tree without annotations, which no run reads, and without `strict=`, a guard."""
+    """Return the syntax tree without annotations, which no run reads, and without values of `KEYWORDS`."""
     tree = ast.parse(code)
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
             if getattr(node, name, None) is not None:
                 setattr(node, name, ast.Constant(None))
-        if isinstance(node, ast.keyword) and node.arg == "strict":
+        if isinstance(node, ast.keyword) and node.arg in KEYWORDS:
             node.value = ast.Constant(None)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             node.test, node.body = ast.Constant(None), [ast.Pass()]

@@ -267,6 +267,21 @@ def test_the_start_of_a_file_that_continues_ends_with_its_last_complete_line():
     assert decode_start(b"a" * START, "utf-8") == "a" * START
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\nben,6 7\n", "\nben,6 7"])
+@pytest.mark.parametrize("n_digits", [1, 30_000])
+def test_a_list_longer_than_64_kilobytes_is_read_with_or_without_a_newline_at_the_end(
+    n_digits, end, tmp_path
+):
+    items = [str(number) * n_digits for number in (1, 2, 3)]
+    path = tmp_path / "log.csv"
+    path.write_text("user,items\nanna," + " ".join(items) + end)
+    log = ipseval.read(path)
+    assert (log.n_users, len(log)) == ((2, 5) if "ben" in end else (1, 3))
+    assert log.item_ids[log.item[:3]].astype(str).tolist() == items
+    long_line = b"a,b\n" * 2 + b"c" * 70_000
+    assert decode_start(long_line, "utf-8") == long_line.decode()
+
+
 def test_tuples_have_a_layout_without_a_header_in_which_missing_cells_are_empty():
     records = [("a", 1, None), ("b", 2.5, float("nan")), ["c", pd.NA, pd.NaT], ("d", np.float32("nan"), True)]
     source = open_records(records, "the log")
