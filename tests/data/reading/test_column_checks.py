@@ -283,6 +283,7 @@ def test_rows_of_a_mask_are_named_up_to_three():
         (["[1, 2]", "3"], False),
         (["{'a': 1}"], False),
         (["[[1], 2]"], False),
+        (["[a[]"], False),
         (["05 07", "05", ""], True),
         (["05", "07"], False),
         (["B1|B2|B3", "B4"], True),

@@ -144,7 +144,16 @@ def test_lengths_of_fields_are_summed_over_lines_of_any_length():
 
 
 @pytest.mark.parametrize(
-    "values", [[0], [7, 10, 99, 100, -1, -10, -999], [10**18 - 1, -(10**18) + 1], [9, 10], [999, 1000], []]
+    "values",
+    [
+        [0],
+        [0, 0, -5],
+        [7, 10, 99, 100, -1, -10, -999],
+        [10**18 - 1, -(10**18) + 1],
+        [9, 10],
+        [999, 1000],
+        [],
+    ],
 )
 def test_numbers_have_as_many_letters_as_their_text(values):
     array = np.array(values, dtype=np.int64)
@@ -397,3 +406,59 @@ def test_lines_of_a_user_and_its_items_have_many_lengths(lines, name, tmp_path):
     layout = find_layout(path, " ", None if name == "adjacency" else False, "utf-8")
     assert layout.name == name
     assert find_layout(path, " ", True, "utf-8").name == "table"
+
+
+# The bytes beside a comma (44), a newline (10) and a quotation mark (34), which are letters of a field.
+NEIGHBOURS = bytes((9, 11, 33, 35, 43, 45)).decode()
+
+
+@pytest.mark.parametrize("quoting", ["none", "records", "lines"])
+def test_only_separators_newlines_and_quotation_marks_divide_a_text(quoting):
+    cell = f"a{NEIGHBOURS}b"
+    content = f"{cell},{cell},c\nd,{cell},e\n".encode()
+    assert count_fields(content, COMMA, quoting).tolist() == [3, 3]
+    assert is_regular(content, COMMA, 3)
+    assert sum_field_lengths(content, COMMA, 3).tolist() == [len(cell) + 1, 2 * len(cell), 2]
+    assert find_quoting(content, COMMA) == "none"
+    quoted = content.replace(cell.encode(), f'"{cell}"'.encode())
+    assert find_quoting(quoted, COMMA) == "records"
+    assert count_fields(quoted, COMMA, quoting).tolist() == [3, 3]
+
+
+def test_the_error_of_lines_with_other_numbers_of_fields_lists_three_of_them(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("user,item\n1,2\n1,2,3\n4\n5,6\n1,2,3,4\n7\n")
+    with pytest.raises(InputError) as error:
+        ipseval.read(path)
+    lines = "4 of 7 lines (line 3 has 3, line 4 has 1, line 6 has 4)"
+    assert f"each line must have 2 fields, as the first; got another number in {lines}. Correct" in str(
+        error.value
+    )
+    path.write_text('user,item\n1,"2\n1,2,3\n')
+    with pytest.raises(
+        InputError, match=r"1 of 3 lines \(line 3 has 3\); its quotation marks are not balanced"
+    ):
+        ipseval.read(path)
+
+
+def test_a_line_that_repeats_the_header_is_found_by_its_row(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("user,item\n" + "".join(f"u{row},i{row % 3}\n" for row in range(7)) + "user,item\n")
+    with pytest.raises(InputError) as error:
+        ipseval.read(path)
+    for name in ("user", "item"):
+        assert f"row 7 of column {name!r} repeats the header" in str(error.value)
+
+
+@pytest.mark.parametrize(("n_rows", "is_read"), [(2_000, False), (2_001, True)])
+def test_all_rows_of_a_file_of_more_than_2000_decide_whether_its_ids_repeat(n_rows, is_read, tmp_path):
+    # In a file of five columns without a header, other columns are typical ids: they repeat.
+    items = [*(f"i{row}" for row in range(n_rows - 1)), "i0"]
+    rows = [f"u{row // 9}\t{item}\tc{row % 3}\td{row % 4}\te{row % 5}\n" for row, item in enumerate(items)]
+    path = tmp_path / "log.txt"
+    path.write_text("".join(rows))
+    if is_read:
+        assert ipseval.read(path, header=False).n_items == n_rows - 1
+        return
+    with pytest.raises(InputError, match="'column 2' as item holds another value in each row"):
+        ipseval.read(path, header=False)
