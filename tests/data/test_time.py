@@ -286,7 +286,10 @@ def test_polars_dates_with_a_time_zone_are_the_same_instants():
         ),
         ({"test": 1, "start": 0, "step": 1e-9}, "more than 100,000"),
         ({"test": 1, "start": 3 - 100_000}, "step=1 makes more than 100,000 windows"),
+        ({"test": 1.2, "start": 3 - 150_000}, r"step=1\.2 makes more than 100,000 windows"),
         ({"test": 1, "start": True}, "start must be a number or a date"),
+        ({"test": 1, "start": 2, "purge": -0.5}, "purge must be a finite number >= 0"),
+        ({"test": 1, "start": 2, "validation": -0.5}, "validation must be a finite number >= 0"),
     ],
 )
 def test_the_error_of_wrong_windows_names_the_requirement(options, text):

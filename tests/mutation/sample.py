@@ -21,6 +21,8 @@ OF_TRUTH = ("ReplaceBinaryOperator_BitAnd_Mul", "ReplaceBinaryOperator_BitOr_Add
 # Of `text == "user"` only the opposite: which of the choices comes first in the alphabet has no meaning, so a
 # comparison with one of them by order is the same as by equality for some pairs of choices.
 ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+# `strict=` is a guard; the others say how a file is read at once, not what is read.
+KEYWORDS = ("strict", "use_threads", "batch_readahead", "fragment_readahead")
 WITH_NONE = ("Is_", "IsNot_")  # of `is` only the opposite: any other comparison with None is a TypeError
 
 
@@ -75,13 +77,13 @@ def places(code: str) -> dict[tuple[int, int], list[tuple[str, int]]]:
 
 
 def meaning(code: str) -> str:
-    """Return the syntax tree without annotations, which no run reads, and without `strict=`, a guard."""
+    """Return the syntax tree without annotations, which no run reads, and without values of `KEYWORDS`."""
     tree = ast.parse(code)
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
             if getattr(node, name, None) is not None:
                 setattr(node, name, ast.Constant(None))
-        if isinstance(node, ast.keyword) and node.arg == "strict":
+        if isinstance(node, ast.keyword) and node.arg in KEYWORDS:
             node.value = ast.Constant(None)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             node.test, node.body = ast.Constant(None), [ast.Pass()]

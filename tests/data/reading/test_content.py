@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -273,3 +274,45 @@ def test_the_separator_is_the_one_that_fits_most_lines_and_not_the_one_with_most
     (tmp_path / "log.tsv").write_text("\n".join(lines))
     log = ipseval.read(tmp_path / "log.tsv", item="item")
     assert set(log.item_ids.tolist()) == set(titles)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (["folder/", "folder/log.csv"], None),
+        (["log.json"], None),
+        (["a.npy", "b.npy"], "holds arrays or a stored result"),
+        (["a.npy", "b.json"], "holds arrays or a stored result"),
+        (["a.npy", "b.csv"], r"holds 2 files \('a.npy', 'b.csv'\); unpack it and give one"),
+        (["a.csv", "[Content_Types].xml"], "it is an Excel workbook or another office document"),
+        (["mimetype"], "it is an Excel workbook or another office document"),
+        (["folder/"], r"holds 0 files; unpack it"),
+    ],
+)
+def test_an_archive_is_read_if_it_holds_a_single_file(members, message, tmp_path):
+    path = tmp_path / "log.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for member in members:
+            archive.writestr(member, "" if member.endswith("/") else "user,item\n1,2\n")
+    if message is None:
+        assert len(ipseval.read(path)) == 1
+        return
+    with pytest.raises(ipseval.InputError, match=message):
+        ipseval.read(path)
+
+
+@pytest.mark.parametrize(("flags", "is_encrypted"), [(0, False), (1, True), (2, False), (3, True)])
+def test_an_encrypted_archive_is_known_by_the_lowest_bit_of_its_flags(flags, is_encrypted, tmp_path):
+    path = tmp_path / "log.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("log.csv", "user,item\n1,2\n")
+    content = bytearray(path.read_bytes())
+    content[6] = content[content.index(b"PK\x01\x02") + 8] = (
+        flags  # of the member, and of the list of members
+    )
+    path.write_bytes(content)
+    if not is_encrypted:
+        assert len(ipseval.read(path)) == 1
+        return
+    with pytest.raises(ipseval.InputError, match="is encrypted; store it without a password"):
+        ipseval.read(path)
