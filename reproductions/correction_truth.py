@@ -5,8 +5,9 @@ r"""How true `correct` is: level, coverage, order and calls over two simulators,
 
 The first command makes all tables, from N_CASES worlds or splits of each source and five draws of exposed users;
 the second makes those of one source. Standard errors are over worlds and splits. The table of coverage says which
-cells cover significantly less than 90%, and is made where all sources but `evidence` are asked for. `likes` are worlds with likes and exposure by factor models of KuaiRand,
-and `evidence` are worlds in which PPI is computed, too. `kuairand, others` has other recommenders.
+cells cover significantly less than 90%, and is made where all sources but `evidence` are asked for. `likes` are
+worlds with likes and exposure by factor models of KuaiRand, and `evidence` are worlds in which PPI is computed,
+too. `kuairand, others` has other recommenders.
 
 What is slow is kept in the folder: a prepared world or split in `prepared`, its scores in a folder of a name,
 and a run goes on where another ended. Simulated worlds are judged by the truth, logs by the random positives
