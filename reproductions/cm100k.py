@@ -35,7 +35,8 @@ CORRECTION_PAGE = ROOT / "docs" / "correction-accuracy.md"
 FIGURE = ROOT / "docs" / "images" / "measured-gamma.svg"
 METRICS = ("atop", "recall@10", "recall@50", "mean_dcg@10")
 TEST_FRACTION = 0.5
-SIZES = (0, 25, 100)
+SIZES = (0, 25, 100, 500)
+GOAL_SIZES = (25, 100)
 # γ and its standard error of an earlier run on data that are not distributed with the project.
 EARLIER = {"Yahoo! R3 (earlier run)": 0.27, "KuaiRec (earlier run)": -0.59}
 COUNTED = "counted"
@@ -127,17 +128,20 @@ def correction_table(rows: pd.DataFrame) -> str:
             error = part.groupby("metric")["error"].mean()
             covered = 100 * part.groupby("metric")["covered"].mean()
             by_division = 100 * part.groupby("number")["covered"].mean()
+            by_cell = 100 * part.groupby(["metric", "number"])["covered"].mean()
+            covered_error = by_cell.groupby("metric").sem()
             ratio = "–"
             if size and estimator != RANDOM_SAMPLE:
                 ratio = " ".join(f"{error[metric] / random_error[metric]:.2f}" for metric in METRICS)
             lines.append((
                 f"{size}", estimator, " ".join(f"{error[metric]:.4f}" for metric in METRICS), ratio,
                 " ".join(f"{covered[metric]:.0f}" for metric in METRICS),
+                " ".join(f"{covered_error[metric]:.0f}" for metric in METRICS),
                 f"{by_division.mean():.1f} ± {by_division.sem():.1f}",
             ))  # fmt: skip
     header = (
         "exposed users", "estimator", "mean absolute error", "of the random sample's", "coverage, %",
-        "mean coverage ± SE, %",
+        "its standard error, %", "mean coverage ± SE, %",
     )  # fmt: skip
     return markdown(header, lines)
 
@@ -191,7 +195,7 @@ def check_goals(gamma: float, reductions: pd.DataFrame, scores: pd.DataFrame) ->
         low = part["reduction_low"].mean()
         if metric != "atop":
             lines.append(f"{metric}: lower end {100 * low:.0f}%; goal above 65%: {low > MIN_REDUCTION}")
-    for size in SIZES[1:]:
+    for size in GOAL_SIZES:
         at_size = scores[scores["size"] == size]
         corrected = at_size[at_size["estimator"] == CORRECTED]
         sample = at_size[at_size["estimator"] == RANDOM_SAMPLE]
