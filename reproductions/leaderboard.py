@@ -308,7 +308,7 @@ def tables(judged: list[Judged]) -> dict[str, str]:
 
 
 def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
-    """Draw each log: every recommender by AOA, weighted, and corrected with its doubt."""
+    """Draw each log: every recommender by AOA and SNIPS, with the plausible range."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -326,7 +326,7 @@ def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
                 height, band["ci_low"], band["ci_high"], color="0.8", lw=5, label="plausible range, 95%"
             )
             for frame, color, marker, label in (
-                (plain, "C0", "o", "plain average"), (weighted, "C1", "s", "weighted"),
+                (plain, "C0", "o", "AOA"), (weighted, "C1", "s", "SNIPS, γ of recommendation lists"),
             ):  # fmt: skip
                 own = frame.loc[names]
                 axis.hlines(height, own["ci_low"], own["ci_high"], color=color)

@@ -112,7 +112,9 @@ def test_an_interrupted_leaderboard_goes_on_and_judges_every_pair(made, tmp_path
     }
     assert all("| --- |" in table for table in tables_by_name.values())
     leaderboard.picture(made, tmp_path / "picture.svg")
-    assert "plain average" in (tmp_path / "picture.svg").read_text("utf-8")
+    drawing = (tmp_path / "picture.svg").read_text("utf-8")
+    assert "AOA" in drawing
+    assert "SNIPS" in drawing
 
 
 @pytest.mark.parametrize(
