@@ -168,6 +168,11 @@ def test_the_blocks_of_the_page_on_exposure_logs_print_the_text_below_them():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_verdicts_print_the_text_below_them():
+    assert run_and_compare("how-the-verdict-is-made.md")["evaluation"].leader == "popular"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_impression_weights_print_the_text_below_them():
     assert "result" in run_and_compare("impression-weights.md")
 
