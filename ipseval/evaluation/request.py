@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.data.reading.column_names import match_columns, normalize_name
+from ipseval.data.reading.held_tables import are_pair_keys
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, ProblemsError, PropensityError, UnknownNameError
 from ipseval.estimators import Estimator, Sample
@@ -306,12 +307,27 @@ def name_models(models: Any, split: Split) -> Any:
     list are named by their numbers.
     """
     if isinstance(models, Mapping):
-        return {SINGLE_NAME: models} if _holds_user_lists(models, split) else models
+        is_single = are_pair_keys(models) or _holds_user_lists(models, split)
+        return {SINGLE_NAME: models} if is_single else models
+    _refuse_named_pairs(models)
     if isinstance(models, list) and models and all(_is_whole_model(model) for model in models):
         return {f"{SINGLE_NAME} {number}": model for number, model in enumerate(models, start=1)}
     if models is None or isinstance(models, (str, bytes, list, set, Number)):
         return models
     return _split_by_model(models)
+
+
+def _refuse_named_pairs(models: object) -> None:
+    """Raise `InputError` for a list of pairs (name, recommender)."""
+    if not isinstance(models, list) or not models:
+        return
+    for pair in models:
+        is_pair = isinstance(pair, tuple) and len(pair) == 2
+        if not is_pair or not isinstance(pair[0], str) or isinstance(pair[1], (str, Number, list, tuple)):
+            return
+    raise InputError(
+        "models must be a mapping {name: recommender}; got a list of pairs (name, recommender). Pass dict(models)."
+    )
 
 
 def _holds_user_lists(mapping: Mapping[Any, Any], split: Split) -> bool:

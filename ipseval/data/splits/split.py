@@ -19,6 +19,7 @@ from ipseval.data.interactions import (
     check_interactions,
     encode_in_universe,
 )
+from ipseval.data.reading.held_tables import order_universe
 from ipseval.data.reading.rating_scale import Threshold, check_threshold
 from ipseval.data.splits._leakage import Leakage
 from ipseval.data.splits._part_readers import PartLike, read_parts
@@ -368,7 +369,7 @@ class Split(Universe):
         train, test, validation : data frames, Interactions, mappings, matrices, pairs or paths
             One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or matrices of
             scipy or NumPy, users × items, all of one shape, whose ids are `users` and `items` or the numbers
-            of rows and columns; or a list of tuples (user, item); or a file, as in `ipseval.read`. If `train`
+            of rows and columns; or pairs in another form that `ipseval.read` takes, or a file. If `train`
             is None, there are no training items to exclude from the candidates, and a propensity that is
             fitted to n* needs these counts from elsewhere: `fit(popularity=…)`.
         user, item : str, optional
@@ -379,9 +380,10 @@ class Split(Universe):
             ratings then needs a threshold.
         threshold : float, "all" or None
             Smallest value of a positive, as in `ipseval.read`.
-        users, items : array-like of ids, optional
-            The whole universe in order. Default: the sorted ids of all frames. Pass the whole catalogue if it
-            is larger than the items with interactions, because the other items compete in the ranking too.
+        users, items : array-like of ids, {id: position} or data frame, optional
+            The whole universe in order, as in `ipseval.read`. Default: the sorted ids of all frames. Pass the
+            whole catalogue if it is larger than the items with interactions, because the other items compete
+            in the ranking too.
         duplicates : {"raise", "drop", "keep"}
             As in `Interactions.from_frame`. "keep": training rows that repeat a pair all count in n*; those
             of the other parts are merged, and counted in `n_repeats_merged`.
@@ -417,6 +419,10 @@ class Split(Universe):
         check_choice("seen", seen, SEEN)
         if test is None:
             raise InputError("test is None; give the frame or log whose pairs are to be ranked.")
+        if users is not None:
+            users = order_universe(users, "user")
+        if items is not None:
+            items = order_universe(items, "item")
         parts = {"train": test if train is None else train, "test": test}
         if validation is not None:
             parts["validation"] = validation
