@@ -252,7 +252,8 @@ class Evaluation(Result):
         except KeyError:
             raise InputError(
                 f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {', '.join(self.models)}; "
-                f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}."
+                f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}. Pass names of "
+                f"these, as in {self._word_example('estimate', (model, metric, estimator))}."
             ) from None
 
     def _metric_label(self, label: str) -> str:
@@ -316,6 +317,20 @@ class Evaluation(Result):
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
+
+    def _word_example(self, function: str, values: Sequence[object]) -> str | None:
+        """Return a call that works of a method that names an estimate, with the names among `values`."""
+        if function not in ("per_user", "estimate"):
+            return None
+        names = []
+        for labels, default in (
+            (self.models, self.models[0]),
+            (self.metrics, self.metrics[0]),
+            (self.estimators, self.estimators[-1]),
+        ):
+            named = [value for value in values if isinstance(value, str) and value in labels]
+            names.append(named[0] if named else default)
+        return f"{function}({', '.join(map(repr, names))})"
 
     def with_intervals(
         self,

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ipseval.data.reading.column_names import match_columns
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._factors import Factors
@@ -181,7 +182,7 @@ def _make_factors(model: tuple[AnyModel, ...], split: Split, name: str) -> Facto
         refuse_masked(part, f"{name}: {part_name}")
     for part, part_name, ids in zip(model, part_names, part_ids, strict=False):
         if isinstance(part, Mapping):  # {id: vector}
-            part = pd.DataFrame.from_dict(part, orient="index")
+            part = pd.DataFrame.from_dict(dict(part), orient="index")
         parts.append(align_labels(part, ids, f"{name}: {part_name}"))
 
     user_factors = np.asarray(parts[0])
@@ -272,6 +273,18 @@ def _align_frame(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
     return values
 
 
+def _refuse_unordered_pairs(frame: pd.DataFrame, name: str) -> None:
+    """Raise `InputError` for a frame of users and items without ranks or scores, whose rows may have any order."""
+    columns = [str(column) for column in frame.columns]
+    roles = match_columns(columns, {}, ("user", "item"), essential=()).columns
+    if set(roles) != {"user", "item"}:
+        return
+    raise InputError(
+        f"{name} must have ranks or scores; got columns {', '.join(columns)}. If the rows of each user are best "
+        f"first, pass frame.assign(rank=frame.groupby({roles['user']!r}).cumcount() + 1)."
+    )
+
+
 def _find_labels(frame: pd.DataFrame, labels: pd.Index, ids: AnyArray, axis: str, name: str) -> IntArray:
     """Return the position of each id among the labels of an axis, or raise `InputError` if one is missing."""
     if not labels.is_unique:
@@ -285,6 +298,8 @@ def _find_labels(frame: pd.DataFrame, labels: pd.Index, ids: AnyArray, axis: str
     is_missing = positions < 0
     if is_missing.any():
         hint = ""
+        if is_missing.all():
+            _refuse_unordered_pairs(frame, name)
         if is_missing.all() or "item" in frame:
             hint = LISTS
         raise InputError(

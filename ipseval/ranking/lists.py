@@ -405,7 +405,7 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
         return _convert_rows(model, split, name)
     if isinstance(model, (np.ndarray, tuple)):
         return _convert_arrays(model, split)
-    return _convert_frame(model, name)
+    return _convert_frame(model)
 
 
 def _find_named_factors(model: AnyModel, split: Split) -> tuple[AnyArray, ...] | None:
@@ -430,7 +430,7 @@ def _convert_arrays(model: AnyModel, split: Split) -> AnyModel:
     return model
 
 
-def _convert_frame(model: AnyModel, name: str) -> AnyModel:
+def _convert_frame(model: AnyModel) -> AnyModel:
     """Return a frame of recommendation lists as `Lists`, and every other model unchanged."""
     if isinstance(model, pd.DataFrame):
         model = _convert_wide_lists(model)
@@ -438,7 +438,6 @@ def _convert_frame(model: AnyModel, name: str) -> AnyModel:
             return Lists(model)
     if _has_list_columns(model):
         return Lists(model, gaps="raise")
-    _refuse_unordered_pairs(model, name)
     return model
 
 
@@ -496,27 +495,15 @@ def _has_list_columns(model: object) -> bool:
     if is_list_frame(model) or not 2 <= len(columns) <= MOST_COLUMNS:
         return False
     frame = as_frame(model)
-    list_columns = [column for column in columns if frame is not None and holds_lists(frame, column)]
+    list_columns = []
+    for column in columns:
+        if frame is not None and isinstance(column, str) and holds_lists(frame, column):
+            list_columns.append(column)
     names = ("user", "item", "rank", "score")
     roles = match_columns(columns, {}, names, list_columns=list_columns).columns
     if not {"user", "item"} <= set(roles):
         return False
     return bool({"rank", "score"} & set(roles)) or roles["item"] in list_columns
-
-
-def _refuse_unordered_pairs(model: object, name: str) -> None:
-    """Raise `InputError` for a frame of users and items without ranks or scores, whose rows may have any order."""
-    columns = sorted(frame_columns(model), key=str)
-    if not 2 <= len(columns) <= MOST_COLUMNS or is_list_frame(model):
-        return
-    roles = match_columns(columns, {}, ("user", "item")).columns
-    if not {"user", "item"} <= set(roles):
-        return
-    user = roles["user"]
-    raise InputError(
-        f"{name} must have ranks or scores; got columns {', '.join(map(str, columns))}. If the rows of each user "
-        f"are best first, pass frame.assign(rank=frame.groupby({user!r}).cumcount() + 1)."
-    )
 
 
 def _convert_wide_lists(frame: pd.DataFrame) -> AnyModel:
@@ -538,7 +525,7 @@ def _convert_wide_lists(frame: pd.DataFrame) -> AnyModel:
 
 def _are_id_rows(array: AnyArray, split: Split) -> bool:
     """Return whether an array has a row of item ids for each user, and cannot hold scores or positions."""
-    if array.ndim != 2 or array.shape[0] != split.n_users:
+    if array.ndim != 2 or array.shape[0] != split.n_users or not array.size:
         return False
     if array.dtype.kind in "USO":
         return isinstance(array.flat[0], str)

@@ -28,7 +28,7 @@ outcome: label labels target y outcome purchased purchase ispurchased bought isb
 outcome: liked like islike response reward relevant isrelevant positive ispositive interacted
 shown: shown isshown impressed exposed isexposed displayed viewed
 position: position pos slot place rank
-propensity: propensity propensityscore pscore pshown pexposed showprobability exposureprobability
+propensity: propensity propensities propensityscore pscore pshown pexposed showprobability exposureprobability
 query: query queryid qid impression impressionid impid request requestid slate slateid pageview pageviewid
 rank: rank position pos place
 score: score prediction predicted predictedrating pred relevancescore estimate est rating

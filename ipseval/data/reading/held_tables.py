@@ -15,8 +15,6 @@ from ipseval.errors import InputError
 from ipseval.utils.checks import has_default_index
 from ipseval.utils.columns import as_frame
 
-__all__ = ["are_pair_keys", "holds_lists", "order_universe", "unpack_lists", "unpack_table"]
-
 VECTOR_TYPES = (np.ndarray, pd.Series, pd.Index)
 
 
@@ -95,7 +93,7 @@ def unpack_lists(source: object) -> Any:
     """
     if isinstance(source, (tuple, Set)):
         return source
-    if isinstance(source, pd.DataFrame) and _is_matrix(source):
+    if isinstance(source, pd.DataFrame) and _has_usual_axes(source):
         return source
     has_pair_keys = isinstance(source, Mapping) and are_pair_keys(source)
     has_pair_labels = isinstance(source, pd.Series) and isinstance(source.index, pd.MultiIndex)
@@ -167,6 +165,31 @@ def holds_lists(frame: Any, column: str) -> bool:
     """
     cells = frame[column].head(1).to_list()
     return bool(cells) and isinstance(cells[0], LIST_TYPES)
+
+
+def is_item_first(names: Sequence[Hashable]) -> bool:
+    """Return whether two names of labels are usual names of items and users, in this order.
+
+    Parameters
+    ----------
+    names : sequence
+        Names of the levels of an index of pandas.
+
+    Returns
+    -------
+    bool
+        False for labels without names.
+
+    See Also
+    --------
+    unpack_table : Reads the labels of pairs.
+
+    Examples
+    --------
+    >>> is_item_first(["movieId", "userId"]), is_item_first([None, None])
+    (True, False)
+    """
+    return [_find_role(name) for name in names] == ["item", "user"]
 
 
 def order_universe(ids: Any, role: str) -> Any:
@@ -297,7 +320,7 @@ def _unpack_series(series: pd.Series) -> Any:
         if index.nlevels != 2:
             return series
         roles = [_find_role(name) for name in index.names]
-        if roles == ["item", "user"]:
+        if is_item_first(index.names):
             index = index.swaplevel()
         elif roles not in (["user", "item"], [None, None]):
             return series
@@ -312,7 +335,7 @@ def _unpack_series(series: pd.Series) -> Any:
     return series
 
 
-def _is_matrix(frame: pd.DataFrame) -> bool:
+def _has_usual_axes(frame: pd.DataFrame) -> bool:
     """Return whether a frame has users as labels and items as columns, by the names of both."""
     has_single_labels = frame.index.nlevels == 1 and frame.columns.nlevels == 1
     return has_single_labels and [_find_role(frame.index.name), _find_role(frame.columns.name)] == [
@@ -327,7 +350,7 @@ def _unpack_frame(frame: pd.DataFrame) -> Any:
     roles = {_find_role(name) for name in labels.names} - {None}
     if not roles:
         return frame
-    if _is_matrix(frame):
+    if _has_usual_axes(frame):
         return _unpack_matrix(frame)
     column_roles = {_find_role(column) for column in frame.columns} - {None}
     if roles & column_roles or roles | column_roles != {"user", "item"}:

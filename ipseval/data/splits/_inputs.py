@@ -38,14 +38,14 @@ def to_interactions(log: LogLike, threshold: Threshold | None = None) -> Interac
 
     `threshold`: as in `read`, for data that are read here.
     """
-    log = unpack_table(log)
-    interactions: object = log
-    if not isinstance(log, (Interactions, ImpressionLog)) and _is_readable(log):
+    table: Any = unpack_table(log)
+    interactions: object = table
+    if not isinstance(table, (Interactions, ImpressionLog)) and _is_readable(table):
         try:
-            interactions = read(log, threshold=threshold)
+            interactions = read(table, threshold=threshold)
         except ProblemsError as error:
             raise ProblemsError(error.source, error.problems, "ipseval.read") from None
-    if threshold is not None and interactions is log:
+    if threshold is not None and interactions is table:
         raise InputError(
             "threshold applies to data that are read; got a log. Read it by ipseval.read(…, threshold=…)."
         )

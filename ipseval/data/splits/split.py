@@ -511,10 +511,11 @@ def resolve_split(
     threshold: Threshold | None = None,
     users: npt.ArrayLike | None = None,
     items: npt.ArrayLike | None = None,
+    function: str = "evaluate",
 ) -> Split:
     """Return the split that was passed, or the one of `train` and `test`, which may take its place.
 
-    `users` and `items` are the ids of the universe of `train` and `test`.
+    `users` and `items` are the ids of the universe of `train` and `test`; `function` is named in errors.
 
     Raises
     ------
@@ -550,7 +551,7 @@ def resolve_split(
     if test is None:
         if train is None:
             raise InputError(
-                "evaluate needs `split`, or `train` and `test`; got neither. Pass split_random(log), or "
+                f"{function} needs `split`, or `train` and `test`; got neither. Pass split_random(log), or "
                 "train=frame and test=frame."
             )
         raise InputError("`train` requires `test`, the held-out interactions; got None. Pass test=frame.")
