@@ -16,10 +16,7 @@ from ipseval.errors import InputError
 from ipseval.utils.columns import as_frame
 from ipseval.utils.types import BoolArray, HasIds
 
-NO_OUTCOME = (
-    "random_exposure must tell which of the shown items the user liked; got users and items alone. Add a column "
-    "positive of 0 and 1, or a column rating, which needs threshold=."
-)
+NO_OUTCOME = "the random exposure must tell which items the users liked; got users and items alone."
 
 
 def read_random_exposure(table: Any, ids: HasIds, threshold: Threshold | None = None) -> RandomExposure:
@@ -78,14 +75,20 @@ def read_random_exposure(table: Any, ids: HasIds, threshold: Threshold | None = 
 def _apply_threshold(values: Any, threshold: Threshold | None) -> BoolArray:
     """Return whether each value is an outcome of 1, or a rating that reaches the threshold."""
     if values is None:
-        raise InputError(NO_OUTCOME)
+        raise InputError(
+            NO_OUTCOME,
+            advice="Add a column positive of 0 and 1, or a column rating, which needs threshold=",
+            shell_advice="Add a column positive of 0 and 1, or a column rating, which needs --threshold",
+        )
     if np.isin(values, (0, 1)).all():
         return np.asarray(values == 1)
     if isinstance(threshold, float):
         return np.asarray(values >= threshold)
     raise InputError(
-        f"random_exposure has values from {values.min():g} to {values.max():g} and no threshold, which would tell "
-        "the positive ones. Pass threshold=4 for ratings of which 4 and more are positive."
+        f"the random exposure has values from {values.min():g} to {values.max():g} and no threshold, which would "
+        "tell the positive ones.",
+        advice="Pass threshold=4 for ratings of which 4 and more are positive",
+        shell_advice="Pass --threshold 4, or FILE:threshold=4, for ratings of which 4 and more are positive",
     )
 
 
@@ -104,6 +107,6 @@ def _refuse_contradiction(table: Any, threshold: Threshold | None) -> None:
     if np.array_equal(is_liked, frame[match["value"]].to_numpy() >= threshold):
         return
     raise InputError(
-        f"columns {outcome!r} and {match['value']!r} of random_exposure disagree about the positives for "
+        f"columns {outcome!r} and {match['value']!r} of the random exposure disagree about the positives for "
         f"threshold={threshold:g}. Leave one out: frame.drop(columns={outcome!r})."
     )
