@@ -385,6 +385,11 @@ def _as_interactions(train: TrainingLog) -> Interactions:
     if is_sparse_matrix(train):
         table = read_sparse_matrix(train, None, None)
         return Interactions.from_frame(table.frame, users=table.users, items=table.items)
+    if hasattr(train, "columns"):
+        raise InputError(
+            "train must be Interactions over all users and items; got a frame, which lacks those that only the test "
+            "part has. Pass split.train, where split = ipseval.Split.from_frames(train, test)."
+        )
     check_interactions(train, "train", "split.train, where split = Split.from_frames(train, test)")
     assert isinstance(train, Interactions)
     return train
