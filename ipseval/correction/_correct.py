@@ -225,7 +225,7 @@ def _holds_values(part: object) -> bool:
 
 
 def _refuse_other_objects(random_exposure: object) -> None:
-    """Raise `InputError` for an object that is no table of pairs."""
+    """Raise `InputError` unless an object is a table of pairs."""
     is_table = isinstance(random_exposure, (Mapping, list, str, os.PathLike, pd.Series))
     if not is_table and as_frame(random_exposure) is None:
         check_type("random_exposure", random_exposure, RandomExposure, READ_ADVICE)

@@ -720,6 +720,10 @@ class Evaluation(Result):
             `frame` has a row per recommender, metric, estimator and γ; `tipping_points()` returns the γ at
             which two recommenders change order.
         """
+        if isinstance(gamma, str):
+            raise InputError(
+                f"gamma must be numbers; got {gamma!r}. Pass sensitivity(gamma=[-1, 0, 1]); .frame has a column metric."
+            )
         if self.propensity is None:
             return self._sensitivity_without_weights(gamma, standard_errors=standard_errors)
         return self._sensitivity(self.definitions, gamma, standard_errors=standard_errors)
@@ -845,7 +849,8 @@ class Evaluation(Result):
         by : label, frame, Series, or the result of `user_groups` or `item_groups`
             "popularity" (items in 10 groups by n*; "popularity:5"), "activity" (users in 4 groups by training
             interactions), "cold-users" or "cold-items" (fewer than 1 training interaction; "cold-users:5");
-            a frame with a column `user` or `item` and one attribute; a Series by id.
+            a frame with a column of users or items, under a usual name, and one attribute; a Series or mapping
+            by id; an array of groups in the order of the users or items.
         counts : TrainingCounts, optional
             For groups by count of ranks that were made without a split.
 

@@ -227,6 +227,11 @@ def _read_propensity_list(values: list[Any]) -> Any:
     """Return a list of numbers unchanged, and a list of pairs (item, P) as a mapping."""
     if all(isinstance(value, tuple) and len(value) == 2 for value in values):
         return dict(values)
+    if all(isinstance(value, str) for value in values):
+        raise PropensityError(
+            f"propensity must be one model; got {len(values)} labels. Pass one of them, and several values of γ to "
+            "evaluation.sensitivity(gamma=[-0.5, 0, 0.5])."
+        )
     return values
 
 

@@ -405,6 +405,8 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
         return _convert_rows(model, split, name)
     if isinstance(model, (np.ndarray, tuple)):
         return _convert_arrays(model, split)
+    if hasattr(model, "to_df"):  # item lists of LensKit
+        model = unpack_lists(model)
     return _convert_frame(model)
 
 

@@ -426,6 +426,16 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "ttest_rel",
     ),
     "ipseval.plan_exposure(ipseval.correct(models, split))": ("plan",),
+    "evaluation.by(groups), where evaluation = ipseval.evaluate(models, split)": (
+        "groups",
+        "group",
+        "user_group",
+        "item_group",
+    ),
+    "ipseval.PowerLawPropensity(gamma='fit', exposure=ipseval.RandomExposure.from_frame(frame, split))": (
+        "estimate_gamma",
+        "gamma_from_exposure",
+    ),
     "layout=, or leave it out, because the content decides": (
         "format",
         "file_format",
@@ -477,6 +487,7 @@ OWN_OPTIONS = {
     "propensity": ("propensities",),
     "separator": ("sep", "delimiter"),
     "gamma": ("gammas",),
+    "reference": ("baseline", "control"),
 }
 OWN_OPTION_BY_NAME = {name: option for option, names in OWN_OPTIONS.items() for name in names}
 

@@ -126,7 +126,7 @@ def describe_misfit(
         arguments = read_signature(function).bind(*args, **kwargs).arguments
     except TypeError:
         text = _describe_unknown_argument(function, args, kwargs)
-        return text or _describe_missing_arguments(args, function)
+        return text or _describe_missing_arguments(args, kwargs, function)
 
     for name, annotation in resolve_annotations(function).items():
         if name not in arguments:
@@ -220,13 +220,20 @@ def _fit_keywords(function: Callable[..., object], values: Sequence[object], key
     return True
 
 
-def _describe_missing_arguments(args: Sequence[object], function: Callable[..., object]) -> str | None:
+def _describe_missing_arguments(
+    args: Sequence[object], kwargs: dict[str, object], function: Callable[..., object]
+) -> str | None:
     """Return the error of a call without required arguments, if its object knows an example of the call."""
     word_example = getattr(type(args[0]), "_word_example", None) if args else None
     example = word_example(args[0], function.__name__, args[1:]) if word_example is not None else None
     if example is None:
         return None
-    return f"{function.__qualname__} lacks required arguments. Pass {example}."
+    parameters = list(read_signature(function).parameters.values())[len(args) :]
+    missing = []
+    for parameter in parameters:
+        if parameter.default is inspect.Parameter.empty and parameter.name not in kwargs:
+            missing.append(repr(parameter.name))
+    return f"{function.__qualname__} lacks {' and '.join(missing)}. Pass {example}."
 
 
 def missing_attribute(owner: str, name: str, members: Sequence[str] = ()) -> AttributeError:

@@ -22,7 +22,7 @@ item: docid docno document documentid
 timestamp: timestamp time ts t datetime timems date eventtime eventtimestamp createdat created unixtime
 timestamp: unixreviewtime purchasedat orderedat clickedat viewedat playedat listenedat
 value: value rating ratings stars starrating userrating bookrating overallrating reviewrating
-value: overall reviewoverall reviewscore gain relevance rel grade weight plays playcount count
+value: rui overall reviewoverall reviewscore gain relevance rel grade weight plays playcount count
 clicked: clicked click clicks isclick isclicked clk
 outcome: label labels target y outcome purchased purchase ispurchased bought isbought converted conversion
 outcome: liked like islike response reward relevant isrelevant positive ispositive interacted

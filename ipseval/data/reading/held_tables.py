@@ -11,6 +11,7 @@ import pandas as pd
 from ipseval.data.reading._frame_source import build_object_frame
 from ipseval.data.reading._list_cells import LIST_TYPES
 from ipseval.data.reading.column_names import USUAL_NAMES, match_columns, normalize_name
+from ipseval.data.reading.library_tables import unpack_library_table
 from ipseval.errors import InputError
 from ipseval.utils.checks import has_default_index
 from ipseval.utils.columns import as_frame
@@ -31,9 +32,10 @@ def unpack_table(source: object) -> Any:
           are usual names: a frame;
         * a frame with users as labels and items as columns, both with usual names, as pivot and crosstab
           return it: a list of tuples of the cells that are neither empty nor 0;
-        * a list of records {"user": …, "item": …}: a frame;
+        * a list of records {"user": …, "item": …} or of named tuples: a frame;
         * a tuple of arrays (users, items) or (users, items, values): a list of tuples;
-        * a generator, a set or the items of a mapping: a list of tuples or a mapping.
+        * a generator, a set or the items of a mapping: a list of tuples or a mapping;
+        * a data set of another library: see `unpack_library_table`.
 
     Returns
     -------
@@ -65,7 +67,7 @@ def unpack_table(source: object) -> Any:
         return _unpack_series(source)
     if isinstance(source, pd.DataFrame):
         return _unpack_frame(source)
-    return source
+    return unpack_library_table(source)
 
 
 def unpack_lists(source: object) -> Any:
@@ -263,7 +265,9 @@ def _are_positions(values: Sequence[Any]) -> bool:
 
 
 def _unpack_records(rows: list[Any]) -> Any:
-    """Return a list of mappings from columns to values as a frame, and every other list unchanged."""
+    """Return a list of mappings or named tuples as a frame, and every other list unchanged."""
+    if rows and all(isinstance(row, tuple) and hasattr(row, "_asdict") for row in rows):
+        rows = [row._asdict() for row in rows]
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         return rows
     names: dict[Hashable, None] = {}

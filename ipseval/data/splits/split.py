@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -522,15 +522,13 @@ def resolve_split(
     InputError
         Unless exactly one of `split` and the pair (`train`, `test`) was passed.
     """
+    split, train, test = _unpack_parts(split, train, test)
     labels = _find_metric_labels(test)
     if labels:
         raise InputError(
             f"test must be held-out interactions; got labels. Pass metrics={labels!r} by keyword. The whole call is "
             f'evaluate({{"name": lists}}, train=train, test=test, metrics={labels!r}).'
         )
-    if split is not None and not isinstance(split, Split) and test is not None and train is None:
-        train = split
-        split = None
     has_parts = train is not None or test is not None
     if split is not None and has_parts:
         raise InputError("Pass either `split` or `train` and `test`; got both.")
@@ -561,6 +559,29 @@ def resolve_split(
             "split=Split.from_frames(None, test) where there are none."
         )
     return Split.from_frames(train, test, threshold=threshold, users=users, items=items)
+
+
+def _unpack_parts(split: Any, train: Any, test: Any) -> tuple[Any, Any, Any]:
+    """Return split, train and test, with the parts of an object that has both, or of `evaluate(m, train, test)`."""
+    if test is None and train is None and _has_parts(split):
+        return None, _get_part(split, "train"), _get_part(split, "test")
+    if split is not None and not isinstance(split, Split) and test is not None and train is None:
+        return None, split, test
+    return split, train, test
+
+
+def _has_parts(split: object) -> bool:
+    """Return whether an object has a training and a test part, as attributes or as all keys of a mapping."""
+    if isinstance(split, Mapping):
+        return set(split) == {"train", "test"}
+    if isinstance(split, (Split, tuple)) or callable(split):
+        return False
+    return hasattr(split, "train") and hasattr(split, "test")
+
+
+def _get_part(split: Any, name: str) -> Any:
+    """Return the training or the test part of an object that has both."""
+    return split[name] if isinstance(split, Mapping) else getattr(split, name)
 
 
 def _find_metric_labels(test: object) -> list[str]:
