@@ -339,6 +339,7 @@ def load_random_exposure(options: argparse.Namespace, ids: HasIds) -> RandomExpo
     """Return the random exposure of --random-exposure in the ids of a log or split, or None."""
     from ipseval.data.exposure_design import PROBABILITY
     from ipseval.data.random_exposure import RandomExposure
+    from ipseval.data.reading.exposure_tables import read_random_exposure
 
     path = options.random_exposure
     allocation_path = getattr(options, "allocation", None)
@@ -348,18 +349,17 @@ def load_random_exposure(options: argparse.Namespace, ids: HasIds) -> RandomExpo
         return None
     frame = load_table(path, {"user": options.user, "item": options.item}, ("positive", "threshold"))
     threshold = parse_file_entry(path, None).parse_options().get("threshold")
-    if "positive" not in frame.columns:
-        if threshold is None or "value" not in frame.columns:
-            raise InputError(
-                f"{path} must have a column 'positive' (0 or 1), or ratings with a threshold. Name them as "
-                "in shown.csv:value=rating,threshold=4."
-            )
+    if threshold is None:
+        threshold = getattr(options, "threshold", None)
+    if "positive" not in frame.columns and "value" in frame.columns and isinstance(threshold, float):
         frame = frame.assign(positive=frame["value"] >= threshold)
     inclusion_probability: str | pd.DataFrame | None = None
     if allocation_path is not None:
         inclusion_probability = load_table(allocation_path, {"user": options.user, "item": options.item})
     elif PROBABILITY in frame.columns:
         inclusion_probability = PROBABILITY
+    if inclusion_probability is None and "positive" not in frame.columns:
+        return read_random_exposure(frame, ids, threshold)
     if inclusion_probability is None:
         return RandomExposure.from_frame(frame, ids)
     return RandomExposure.from_frame(

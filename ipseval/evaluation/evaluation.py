@@ -252,7 +252,8 @@ class Evaluation(Result):
         except KeyError:
             raise InputError(
                 f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {', '.join(self.models)}; "
-                f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}."
+                f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}. Pass names of "
+                f"these, as in {self._word_example('estimate', (model, metric, estimator))}."
             ) from None
 
     def _metric_label(self, label: str) -> str:
@@ -316,6 +317,20 @@ class Evaluation(Result):
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
+
+    def _word_example(self, function: str, values: Sequence[object]) -> str | None:
+        """Return a call that works of a method that names an estimate, with the names among `values`."""
+        if function not in ("per_user", "estimate"):
+            return None
+        names = []
+        for labels, default in (
+            (self.models, self.models[0]),
+            (self.metrics, self.metrics[0]),
+            (self.estimators, self.estimators[-1]),
+        ):
+            named = [value for value in values if isinstance(value, str) and value in labels]
+            names.append(named[0] if named else default)
+        return f"{function}({', '.join(map(repr, names))})"
 
     def with_intervals(
         self,
@@ -707,6 +722,10 @@ class Evaluation(Result):
             `frame` has a row per recommender, metric, estimator and γ; `tipping_points()` returns the γ at
             which two recommenders change order.
         """
+        if isinstance(gamma, str):
+            raise InputError(
+                f"gamma must be numbers; got {gamma!r}. Pass sensitivity(gamma=[-1, 0, 1]); .frame has a column metric."
+            )
         if self.propensity is None:
             return self._sensitivity_without_weights(gamma, standard_errors=standard_errors)
         return self._sensitivity(self.definitions, gamma, standard_errors=standard_errors)
@@ -832,7 +851,8 @@ class Evaluation(Result):
         by : label, frame, Series, or the result of `user_groups` or `item_groups`
             "popularity" (items in 10 groups by n*; "popularity:5"), "activity" (users in 4 groups by training
             interactions), "cold-users" or "cold-items" (fewer than 1 training interaction; "cold-users:5");
-            a frame with a column `user` or `item` and one attribute; a Series by id.
+            a frame with a column of users or items, under a usual name, and one attribute; a Series or mapping
+            by id; an array of groups in the order of the users or items.
         counts : TrainingCounts, optional
             For groups by count of ranks that were made without a split.
 

@@ -211,7 +211,7 @@ def describe_surprise(model: TrainedModel, split: Split) -> ModelScores:
     if type(model).__name__ in ("SVD", "NMF"):
         # The user's bias and the global mean are the same for all items of a user.
         bias = None
-        if model.biased:
+        if getattr(model, "biased", hasattr(model, "bi")):
             bias = np.asarray(model.bi)
         factors = (np.asarray(model.pu), np.asarray(model.qi), bias)
         return ModelScores(describe_source(model), factors=factors, user_ids=users, item_ids=items)

@@ -47,6 +47,13 @@ _BUILT_IN: dict[str, Describe] = {
 }
 ADAPTERS: Registry[Describe] = Registry("adapter", "ipseval.adapters", _BUILT_IN, _check_adapter)
 
+# Attributes by which a model of one's own class is known to follow the conventions of a library.
+ATTRIBUTES = {
+    "surprise": ("trainset", "predict"),
+    "cornac": ("uid_map", "iid_map", "num_users", "num_items", "score"),
+    "lightfm": ("user_embeddings", "item_embeddings", "item_biases"),
+}
+
 NESTED = "recommendations"
 
 
@@ -133,6 +140,9 @@ def describe(model: AnyModel, split: Split) -> ModelScores | None:
     for root in root_modules(leader):
         if ADAPTERS.offers(root):
             return ADAPTERS.find(root)(model, split)
+    for root, attributes in ATTRIBUTES.items():
+        if all(hasattr(leader, attribute) for attribute in attributes):
+            return ADAPTERS.find(root)(model, split)
     return None
 
 
@@ -203,6 +213,9 @@ def _unnest_lists(table: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: list[st
         item_key = _find_item_key(entries[0])
         items = [entry[item_key] for entry in entries]
         scores = [entry["rating"] for entry in entries]
+    elif entries and isinstance(entries[0], (str, int, np.integer)):
+        items = entries
+        scores = [-position for ids in lists for position in range(len(ids))]
     else:
         items = [entry[0] for entry in entries]
         scores = [entry[1] for entry in entries]
