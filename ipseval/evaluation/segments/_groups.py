@@ -18,7 +18,7 @@ from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, IntArray, freeze
 
 Axis = Literal["user", "item"]
-AXES = ("user", "item")
+AXES: tuple[Axis, ...] = ("user", "item")
 NO_GROUP = "(no group)"
 MAX_GROUPS = 200
 
@@ -204,9 +204,9 @@ def split_attributes(frame: object) -> list[Grouping]:
     for name in column_names(frame):
         names.append(str(name))
 
-    columns = {axis: axis for axis in AXES if axis in names} or match_columns(
-        names, {}, AXES, essential=()
-    ).columns
+    columns = {str(axis): str(axis) for axis in AXES if axis in names}
+    if not columns:
+        columns = dict(match_columns(names, {}, AXES, essential=()).columns)
     axes: list[Axis] = [axis for axis in AXES if axis in columns]
     attributes = []
     for name in names:
