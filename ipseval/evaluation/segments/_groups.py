@@ -243,7 +243,7 @@ def column_names(frame: object) -> list[str]:
 def detect_axis(series: pd.Series[Any], user_ids: AnyArray, item_ids: AnyArray) -> Axis:
     """Return whether a Series of labels groups users or items, by the name of its index or by its ids."""
     if series.index.name in AXES:
-        return series.index.name  # type: ignore[return-value]
+        return series.index.name
     labels = as_ids(series.index, "the index of the groups")
     are_users = _are_known(labels, user_ids)
     are_items = _are_known(labels, item_ids)
