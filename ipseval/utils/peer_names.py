@@ -50,7 +50,6 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "experiment",
         "calc_metrics",
         "ranking_metrics_at_k",
-        "run",
         "run_recbole",
         "quick_start",
         "runanalysis",
@@ -117,11 +116,12 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
     ),
     "ipseval.Lists(…), or ipseval.read_lists(path)": (
         "recommendations",
-        "qrels",
+        "run",
         "itemlist",
         "top_k",
         "predictions",
     ),
+    "ipseval.read(path), or ipseval.Split.from_frames(train, qrels) for judgements as the test part": ("qrels",),
     "ipseval.PowerLawPropensity, or another class of ipseval.propensity": (
         "power_law",
         "power_law_propensity",
