@@ -338,7 +338,7 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict) -> str:
         return f"{clause}, and {verdict.highest_by_weights} ranks first by {by_weights}"
     clause = f"{clause} and {by_weights}"
     if verdict.gamma_range is not None and verdict.changes_with_gamma != headline.changes_with_gamma:
-        return f"{clause}, for {_describe_range(verdict.gamma_range)}"
+        return f"{clause}, and for {_describe_range(verdict.gamma_range)}"
     return clause
 
 

@@ -232,7 +232,7 @@ def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_th
     headline = replace(decide(AB, AB, gamma=0.0), gamma_range=everywhere)
     verdict = replace(decide(AB, AB, gamma=0.0, metric="cg@10"), gamma_range=changing)
     assert conclusion(headline, verdict).endswith(
-        "On cg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40), for γ in [−1, 0.85]."
+        "On cg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40), and for γ in [−1, 0.85]."
     )
     same = replace(verdict, gamma_range=everywhere)
     assert conclusion(headline, same).endswith("cg@10 leads to the same conclusion.")
