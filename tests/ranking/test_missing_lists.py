@@ -251,9 +251,9 @@ def test_lists_that_are_missing_or_short_are_reported(counts, messages):
 def test_lists_are_padded_and_users_without_a_list_of_some_model_leave_all_models(missing):
     ranks = {"a": rank_positives(lists(range(4)), SPLIT), "b": rank_positives(lists(range(2, 9)), SPLIT)}
     ranks["c"] = rank_positives(np.zeros((N_USERS, N_ITEMS)), SPLIT)
-    resolved = resolve_missing(ranks, missing, 9)
-    assert [model_ranks.max_rank for model_ranks in resolved.values()] == [9, 9, None]
-    for model_ranks in resolved.values():
+    resolved_ranks = resolve_missing(ranks, missing, 9)
+    assert [model_ranks.max_rank for model_ranks in resolved_ranks.values()] == [9, 9, None]
+    for model_ranks in resolved_ranks.values():
         if missing == "zero":
             assert model_ranks.left_out is None
             assert model_ranks.users.tolist() == list(range(8))
