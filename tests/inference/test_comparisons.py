@@ -196,8 +196,8 @@ def test_a_difference_that_is_the_same_for_every_user_has_no_effect_size():
     assert (row["ci_low"], row["ci_high"], row["minimum_detectable_difference"]) == (1.0, 1.0, 0.0)
     assert np.isnan(row["effect_size"])
     assert row["note"] == "the same difference for every user"
-    swapped = compare(key_estimates(b=make_estimate([1, 2, 4]), a=make_estimate([2, 3, 5]))).iloc[0]
-    assert (swapped["difference"], swapped["p_value"]) == (-1.0, 0.0)
+    swapped_row = compare(key_estimates(b=make_estimate([1, 2, 4]), a=make_estimate([2, 3, 5]))).iloc[0]
+    assert (swapped_row["difference"], swapped_row["p_value"]) == (-1.0, 0.0)
 
 
 @pytest.mark.parametrize(("n_users", "is_tested"), [(1, False), (2, True)])
@@ -315,10 +315,10 @@ def test_notes_on_lists_name_the_recommender_unless_both_have_them(notes, oppone
 def test_moments_of_users_are_paired_as_their_sums_are():
     rng = np.random.default_rng(1)
     sums = [UserSums.of(np.arange(8), rng.random(8)) for _ in range(3)]
-    merged = Moments.of(sums).members()
+    merged_sums = Moments.of(sums).members()
     frames = [
         compare({(name, "m", "e"): Estimate("m", "e", part, 8, Claim("biased")) for name, part in parts})
-        for parts in (zip("abc", sums, strict=True), zip("abc", merged, strict=True))
+        for parts in (zip("abc", sums, strict=True), zip("abc", merged_sums, strict=True))
     ]
     columns = ["difference", "std_error", "p_adjusted", "n_users", "n_users_needed"]
     np.testing.assert_allclose(frames[1][columns], frames[0][columns], rtol=1e-10)

@@ -283,14 +283,14 @@ def test_each_interval_of_the_bootstrap_worked_by_hand():
     assert result.interval(A) == pytest.approx((2.5, 97.5))
     assert result.n_undefined(A) == 2
     # a = 0.1 and z = ∓1.6448536: Φ(z/(1 − 0.1 z)) is 0.0788785 and 0.9755738.
-    skewed = replace(result, acceleration=np.array([0.1]))
+    skewed_result = replace(result, acceleration=np.array([0.1]))
     expected = (100 * norm.cdf(-1.6448536 / 1.16448536), 100 * norm.cdf(1.6448536 / 0.83551464))
-    assert skewed.interval(A, confidence_level=0.9) == pytest.approx(expected)
+    assert skewed_result.interval(A, confidence_level=0.9) == pytest.approx(expected)
     # Of 101 replicates 30 are below 30 and one equals it: the share is 30.5/101.
-    moved = replace(result, values=np.array([30.0]))
+    shifted_result = replace(result, values=np.array([30.0]))
     bias = norm.ppf(30.5 / 101)
     expected = tuple(100 * norm.cdf(2 * bias + sign * 1.6448536) for sign in (-1, 1))
-    assert moved.interval(A, confidence_level=0.9) == pytest.approx(expected)
+    assert shifted_result.interval(A, confidence_level=0.9) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("n_defined", "is_defined"), [(0, False), (1, False), (2, True)])
@@ -312,5 +312,6 @@ def test_bca_is_undefined_without_a_value_replicates_or_acceleration():
     ):
         interval = bca_interval(value, replicates, acceleration, confidence_level=0.9)
         assert np.isnan(interval).all()
-    undefined = Bootstrap((A,), np.array([nan]), np.full((3, 1), nan), np.array([nan]))
-    assert np.isnan(undefined.interval(A, method="bca")).all()  # of no refit: the value is undefined
+    undefined_result = Bootstrap((A,), np.array([nan]), np.full((3, 1), nan), np.array([nan]))
+    # A missing acceleration is an error after a refit, but not where the value itself is undefined.
+    assert np.isnan(undefined_result.interval(A, method="bca")).all()

@@ -76,6 +76,6 @@ def test_cutoffs_of_agreement_are_checked():
     with pytest.raises(InputError, match="k must be an integer >= 1; got 0"):
         compute_agreement(orders, orders, [0])
     assert list(compute_agreement(orders, orders, [])) == ["src", "ipc", "tau_b"]
-    single = RowOrders.of(np.ones((2, 1)))
+    single_order = RowOrders.of(np.ones((2, 1)))
     for cutoffs in ([1], []):
-        assert np.isnan(compute_agreement(single, single, cutoffs)["src"]).all()
+        assert np.isnan(compute_agreement(single_order, single_order, cutoffs)["src"]).all()

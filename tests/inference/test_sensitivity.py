@@ -557,8 +557,8 @@ def test_a_sensitivity_has_normal_intervals_at_95_percent_by_default():
     np.testing.assert_allclose(frame["ci_high"] - frame["estimate"], half_width)
     np.testing.assert_allclose(frame["estimate"] - frame["ci_low"], half_width)
     assert (half_width > 0).all()
-    without = sensitivity(*arguments, gamma=[0.0, 1.0], standard_errors=False).frame
-    assert without[["std_error", "ci_low", "ci_high"]].isna().all(axis=None)
+    frame_without_errors = sensitivity(*arguments, gamma=[0.0, 1.0], standard_errors=False).frame
+    assert frame_without_errors[["std_error", "ci_low", "ci_high"]].isna().all(axis=None)
     with pytest.raises(PropensityError, match="needs a power-law propensity"):
         sensitivity(*arguments[:3], None, gamma=[0.0, 1.0])
 
@@ -575,6 +575,6 @@ def test_the_plot_shows_the_first_metric_and_estimator_unless_they_are_named(mon
     result.plot()
     result.plot("m2", ax="axes")
     result.plot(estimator="e2")
-    named = [(options["metric"], options["estimator"], options["ax"]) for options in calls]
-    assert named == [("m1", "e1", None), ("m2", "e1", "axes"), ("m1", "e2", None)]
+    options_of_calls = [(options["metric"], options["estimator"], options["ax"]) for options in calls]
+    assert options_of_calls == [("m1", "e1", None), ("m2", "e1", "axes"), ("m1", "e2", None)]
     assert [options["tipping"]["n_tipping"].item() for options in calls] == [1, 1, 1]

@@ -252,6 +252,8 @@ def test_tuples_of_user_item_and_score_are_lists_by_score():
         [list(pair) for pair in PAIRS],
         [pair[:2] for pair in PAIRS],
         [*PAIRS, (3, "e", "high")],
+        [*PAIRS, (3, "e", 0.5, "more")],
+        [*PAIRS, (3, "e")],
     ],
 )
 def test_other_tuples_are_no_scored_pairs(pairs):
@@ -289,3 +291,19 @@ def test_lists_have_their_longest_length_as_the_last_known_rank():
     ranked = rank_positives({1: ["b"], 2: ["c", "a", "d"]}, SPLIT)
     assert (ranked.max_rank, ranked.n_above.tolist()) == (3, [0, 3, 1, 0, 3])
     assert ranked.list_length.tolist() == [1, 3, 0]
+
+
+TEXT_IDS = Split.from_frames(None, pd.DataFrame({"user": ["u", "v"], "item": ["a", "c"]}), items=list("abc"))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[["b", "a", "c"], ["c", "b", "a"]], [list("ba"), list("cba")], [tuple("bac"), np.array(list("cba"))]],
+)
+def test_rows_of_text_are_lists_of_ids_also_where_they_are_as_long_as_the_catalogue(rows):
+    assert isinstance(convert_lists(rows, TEXT_IDS, "m"), Lists)
+    assert rank_positives(rows, TEXT_IDS).n_above.tolist() == [1, 0]
+
+
+def test_rows_of_truth_values_are_no_scores():
+    assert isinstance(convert_lists([[True, False, True]] * 2, TEXT_IDS, "m"), Lists)

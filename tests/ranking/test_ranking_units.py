@@ -446,8 +446,8 @@ def test_ranks_describe_themselves():
     assert (len(ranked), ranked.n_population, ranked.users.tolist()) == (3, 2, [0, 1])
     assert (ranked.has_ties, ranked.select(np.array([False, True, False])).has_ties) == (True, False)
     assert ranked.by_rank.tolist() == [0, 1, 2]
-    swapped = RankedPositives(**RANKS | {"n_above": [2, 0, 1], "n_tied": [0, 2, 1]})
-    assert swapped.by_rank.tolist() == [1, 0, 2]
+    swapped_ranks = RankedPositives(**RANKS | {"n_above": [2, 0, 1], "n_tied": [0, 2, 1]})
+    assert swapped_ranks.by_rank.tolist() == [1, 0, 2]
     for record, words in (
         (make_record("candidates"), "uniform, with replacement, from 'candidates'"),
         (replace(make_record("unobserved"), uniform=False), "weighted, with replacement, from 'unobserved'"),
@@ -505,19 +505,23 @@ def test_lists_are_padded_with_misses_up_to_a_longer_length():
     ranked = RankedPositives(**LISTED)
     for depth in (1, 2, 3):
         assert ranked.pad_lists(depth) is ranked
-    padded = ranked.pad_lists(4)
-    assert (padded.n_above.tolist(), padded.max_rank) == ([0, 4, 1, 4, 2], 4)
-    assert padded.pad_lists(7).n_above.tolist() == [0, 7, 1, 7, 2]
-    whole = RankedPositives(**RANKS)
-    assert whole.pad_lists(100) is whole
+    padded_ranks = ranked.pad_lists(4)
+    assert (padded_ranks.n_above.tolist(), padded_ranks.max_rank) == ([0, 4, 1, 4, 2], 4)
+    assert padded_ranks.pad_lists(7).n_above.tolist() == [0, 7, 1, 7, 2]
+    whole_ranking = RankedPositives(**RANKS)
+    assert whole_ranking.pad_lists(100) is whole_ranking
 
 
 def test_a_selection_of_all_positives_is_the_same_object():
     ranked = RankedPositives(**RANKS, gain=[1.0, 2.0, 3.0])
     assert ranked.select(np.ones(3, dtype=bool)) is ranked
-    some = ranked.select(np.array([True, False, True]))
-    assert (some.user.tolist(), some.item.tolist(), some.gain.tolist()) == ([0, 1], [0, 1], [1.0, 3.0])
-    assert some.n_population == 2
+    selection = ranked.select(np.array([True, False, True]))
+    assert (selection.user.tolist(), selection.item.tolist(), selection.gain.tolist()) == (
+        [0, 1],
+        [0, 1],
+        [1.0, 3.0],
+    )
+    assert selection.n_population == 2
     for method in (ranked.select, ranked.exclude_users):
         with pytest.raises(InputError, match="must hold True or False for each of"):
             method(np.array([1, 0]))
@@ -536,11 +540,11 @@ def test_positives_and_draws_of_a_user_make_one_list():
         sampling=record,
     )
     # What each positive gains is worked out in test_positives_join_a_shared_list_unless_they_are_in_it.
-    shared = ranked.in_one_list
-    assert shared.n_above.tolist() == [1 + 0, 2 + 0, 1 + 1, 3 + 0]
-    assert shared.n_tied.tolist() == [0 + 0, 0 + 1, 1 + 0, 0 + 0]
-    assert shared.n_candidates.tolist() == [4 + 2, 4 + 1, 4 + 1, 4 + 0]
-    assert shared.sampling.n_candidates.tolist() == [9] * 4
+    shared_ranks = ranked.in_one_list
+    assert shared_ranks.n_above.tolist() == [1 + 0, 2 + 0, 1 + 1, 3 + 0]
+    assert shared_ranks.n_tied.tolist() == [0 + 0, 0 + 1, 1 + 0, 0 + 0]
+    assert shared_ranks.n_candidates.tolist() == [4 + 2, 4 + 1, 4 + 1, 4 + 0]
+    assert shared_ranks.sampling.n_candidates.tolist() == [9] * 4
 
 
 def test_ranks_of_one_table_are_ranked_positives():
@@ -557,16 +561,16 @@ def test_given_ranks_rank_test_positives_of_the_split():
     split = Split.from_frames(None, pairs, users=["a", "b"], items=[5, 6, 7])
     check_ranks_of_split(ranked, split, "m")
     check_ranks_of_split(ranked.select(np.array([True, False, True])), split, "m")
-    fewer = Split.from_frames(None, pairs[1:], users=["a", "b"], items=[5, 6, 7])
+    smaller_split = Split.from_frames(None, pairs[1:], users=["a", "b"], items=[5, 6, 7])
     with pytest.raises(InputError, match="'m': 1 of 3 ranked positives are not in the test part"):
-        check_ranks_of_split(ranked, fewer, "m")
-    more_items = Split.from_frames(None, pairs, users=["a", "b"], items=[5, 6, 7, 8])
+        check_ranks_of_split(ranked, smaller_split, "m")
+    larger_split = Split.from_frames(None, pairs, users=["a", "b"], items=[5, 6, 7, 8])
     words = "'m' is ranked over 2 users and 3 items that are not the 2 and 4 of the split"
     with pytest.raises(InputError, match=words):
-        check_ranks_of_split(ranked, more_items, "m")
-    other_users = Split.from_frames(None, pairs.assign(user=["a", "a", "c"]), items=[5, 6, 7])
+        check_ranks_of_split(ranked, larger_split, "m")
+    renamed_split = Split.from_frames(None, pairs.assign(user=["a", "a", "c"]), items=[5, 6, 7])
     with pytest.raises(InputError, match="that are not the 2 and 3 of the split"):
-        check_ranks_of_split(ranked, other_users, "m")
+        check_ranks_of_split(ranked, renamed_split, "m")
 
 
 @pytest.mark.parametrize(
@@ -613,9 +617,9 @@ def test_the_best_items_may_be_handled_by_parts_or_returned_together():
         (2, 0, 0, 2, 5), (2, 1, 0, 2, 5), (2, 2, 0, 2, 5),
     ]  # fmt: skip
     assert sorted(rows) == expected
-    together = top_items(scores, split, k=2)
-    assert list(zip(*(getattr(together, name).tolist() for name in PART_FIELDS), strict=True)) == expected
-    assert together.gain is None
+    best_items = top_items(scores, split, k=2)
+    assert list(zip(*(getattr(best_items, name).tolist() for name in PART_FIELDS), strict=True)) == expected
+    assert best_items.gain is None
 
 
 PART_FIELDS = ("user", "item", "n_above", "n_tied", "n_candidates")
@@ -688,9 +692,9 @@ def test_weights_of_draws_are_checked_with_the_split(distribution, message):
 def test_consecutive_rows_of_a_tile_are_no_copy():
     tile = np.arange(20.0).reshape(5, 4)
     for rows, is_view in (([1, 2, 3], True), ([4], True), ([0, 2], False), ([1, 2, 4], False)):
-        taken = _take_rows(tile, np.array(rows))
-        np.testing.assert_array_equal(taken, tile[rows])
-        assert np.shares_memory(taken, tile) == is_view
+        taken_rows = _take_rows(tile, np.array(rows))
+        np.testing.assert_array_equal(taken_rows, tile[rows])
+        assert np.shares_memory(taken_rows, tile) == is_view
 
 
 @pytest.mark.parametrize(("mask_bytes", "n_rows"), [(223, 1), (224, 1), (447, 1), (448, 2), (10**6, 20)])

@@ -233,16 +233,16 @@ def test_tensors_of_torch_are_detached_and_read_as_scores_or_lists():
     ranked = rank_positives(tensor_type(SCORES), SPLIT)
     assert ranked.n_above.tolist() == rank_positives(SCORES, SPLIT).n_above.tolist()
     positions = np.array([[1, 2], [0, 3], [3, 1]])
-    listed = rank_positives(tensor_type(positions), SPLIT)
-    assert (listed.max_rank, listed.n_above.tolist()) == (2, [0, 2, 0])
-    other_type = type("Parameter", (TensorOfTorch,), {"__module__": "torch"})
+    listed_ranks = rank_positives(tensor_type(positions), SPLIT)
+    assert (listed_ranks.max_rank, listed_ranks.n_above.tolist()) == (2, [0, 2, 0])
+    parameter_type = type("Parameter", (TensorOfTorch,), {"__module__": "torch"})
     with pytest.raises(InputError, match="must be turned into an array first"):
-        rank_positives(other_type(SCORES), SPLIT)
+        rank_positives(parameter_type(SCORES), SPLIT)
 
 
 @pytest.mark.parametrize(("n_nan", "message"), [(1, "3 of 12"), (2, "6 of 12")])
 def test_nan_in_scores_that_users_share_is_counted_for_every_user(n_nan, message):
-    shared = np.array([1.0, 2.0, 3.0, 4.0])
-    shared[:n_nan] = np.nan
+    shared_scores = np.array([1.0, 2.0, 3.0, 4.0])
+    shared_scores[:n_nan] = np.nan
     with pytest.raises(InputError, match=f"^m: {message} scores are NaN"):
-        rank_positives(np.broadcast_to(shared, (3, 4)), SPLIT, name="m")
+        rank_positives(np.broadcast_to(shared_scores, (3, 4)), SPLIT, name="m")
