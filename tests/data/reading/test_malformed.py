@@ -248,6 +248,10 @@ IMPRESSIONS: list[tuple[Any, ...]] = [
         "column 'user' is named for user and item. Give each its own column by item=",
     ),
     (
+        read_call(log(), user="user", item="item", timestamp="item"),
+        "column 'item' is named for item and timestamp. Give each its own column by timestamp=",
+    ),
+    (
         read_call(log(), user="user", item="user", timestamp="user"),
         "column 'user' is named for user and item and timestamp. Give each its own column by timestamp=",
     ),
