@@ -21,6 +21,7 @@ from ipseval.data.splits import (
     split_sliding,
     split_temporal,
 )
+from ipseval.data.splits.split import SplitSummary
 from ipseval.errors import DataWarning, InputError
 from tests.inside.data import Leakage
 
@@ -41,7 +42,10 @@ def test_a_split_without_time_or_without_later_rows_has_no_leakage_to_print():
     assert split.leakage.n_leaking == 0
     assert "later" not in repr(split)
     frame = pd.DataFrame({"user": [0, 0], "item": [0, 1]})
-    assert Split.from_frames(frame[:1], frame[1:]).leakage is None
+    untimed_split = Split.from_frames(frame[:1], frame[1:])
+    assert untimed_split.leakage is None
+    assert SplitSummary.from_split(untimed_split) == SplitSummary("given as frames", False, 0, 0, 0.0)
+    assert SplitSummary.from_split(split) == SplitSummary(split.description, False, 2, 0, 0.0)
 
 
 @pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")

@@ -294,6 +294,9 @@ def test_rows_of_a_mask_are_named_up_to_three():
         (["1/2/2026 1/3/2026"], False),
         (["A title"], False),
         (["05 07", "a title"], False),
+        (["05 07", "2026-01-01"], False),
+        (["05 07", "12:30"], False),
+        (["05 07", "1/2/2026"], False),
         (["", " "], False),
     ],
 )

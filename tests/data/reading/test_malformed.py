@@ -243,7 +243,18 @@ IMPRESSIONS: list[tuple[Any, ...]] = [
         "the position is a column of impressions",
         "the propensity is a column of impressions.*clicked=",
     ),
-    (read_call(log(), user="user", item="user"), "column 'user' is named for user and item"),
+    (
+        read_call(log(), user="user", item="user"),
+        "column 'user' is named for user and item. Give each its own column by item=",
+    ),
+    (
+        read_call(log(), user="user", item="item", timestamp="item"),
+        "column 'item' is named for item and timestamp. Give each its own column by timestamp=",
+    ),
+    (
+        read_call(log(), user="user", item="user", timestamp="user"),
+        "column 'user' is named for user and item and timestamp. Give each its own column by timestamp=",
+    ),
     (
         read_call(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])),
         r"1 of 2 slates lack positions .*gaps='keep'",

@@ -148,6 +148,7 @@ def test_lengths_of_fields_are_summed_over_lines_of_any_length():
     [
         [0],
         [0, 0, -5],
+        [-1, 5],
         [7, 10, 99, 100, -1, -10, -999],
         [10**18 - 1, -(10**18) + 1],
         [9, 10],
