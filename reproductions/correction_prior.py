@@ -1,7 +1,7 @@
 """The prior of the correction strength, by likelihood; prints the constants of CorrectionPrior.
 
     python -m reproductions.correction_prior --cache FOLDER --data PATH [--worlds 36] [--rounds 2]
-    python -m reproductions.correction_prior --cache FOLDER --worlds 144 --table [--write]
+    python -m reproductions.correction_prior --cache FOLDER --data PATH --table [--write]
 
 The constants maximise the mean log density of the truth by the posterior, of levels and of differences alike,
 at 0, 25, 100 and 400 exposed users of 20 items. Its logs are worlds of both simulators and splits of Coat,

@@ -44,7 +44,7 @@ KINDS = {
 
 
 def p_text(value: float) -> str:
-    return "not known" if np.isnan(value) else "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0")
+    return "not known" if np.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}".lstrip("0")
 
 
 def in_a_world(
