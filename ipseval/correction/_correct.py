@@ -40,7 +40,7 @@ from ipseval.data.splits import Split
 from ipseval.data.splits.split import resolve_split
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
-from ipseval.evaluation.request import name_models
+from ipseval.evaluation.request import name_models, pair_models
 from ipseval.metrics import Metric
 from ipseval.metrics.labels import resolve_metrics
 from ipseval.ranking import RankedPositives, rank_positives
@@ -172,12 +172,14 @@ def correct(
     split_threshold = threshold
     if isinstance(split, Split) or not any(_holds_values(part) for part in (split, train, test)):
         split_threshold = None
+    training_data = split if train is None else train
     split = resolve_split(
         split, train, test, threshold=split_threshold, users=users, items=items, function="correct"
     )
     if not isinstance(models, Evaluation):
         models = name_models(models, split)
         check_models(models, "models", "scorer")
+        models = pair_models(models, training_data)
     split.check_seen_excluded("the correction")
     check_fraction("confidence_level", confidence_level)
     check_choice("missing_lists", missing_lists, ("zero", "drop", "raise"))

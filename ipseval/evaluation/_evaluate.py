@@ -31,6 +31,7 @@ from ipseval.evaluation.request import (
     Request,
     check_candidates,
     name_models,
+    pair_models,
     read_propensity_column,
     resolve_propensity,
 )
@@ -159,10 +160,12 @@ def evaluate(
     """
     # Every check runs before the ranking, which may take hours.
     has_parts = not isinstance(split, Split)
+    training_data = split if train is None else train
     split = resolve_split(split, train, test, threshold=threshold, users=users, items=items)
     models = name_models(models, split)
     check_models(models, "models", "scorer")
     if has_parts:
+        models = pair_models(models, training_data)
         warn_about_order(models, split, has_users=users is not None, has_items=items is not None)
     for name, model in models.items():
         if isinstance(model, RankedPositives):

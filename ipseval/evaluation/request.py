@@ -24,6 +24,7 @@ from ipseval.metrics import Metric
 from ipseval.metrics.labels import resolve_metrics
 from ipseval.propensity import KnownPropensity, Propensity, parse_propensity
 from ipseval.ranking import RankedPositives, SampledCandidates
+from ipseval.ranking.adapters.registry import pair_with_data_set
 from ipseval.ranking.ranked_positives import LISTS_BY_USER
 from ipseval.utils.artefacts import read_table
 from ipseval.utils.checks import (
@@ -359,6 +360,11 @@ def name_models(models: Any, split: Split) -> Any:
     if models is None or isinstance(models, (str, bytes, list, set, Number)):
         return models
     return _split_by_model(models)
+
+
+def pair_models(models: Mapping[str, Any], dataset: object) -> dict[str, Any]:
+    """Return models whose library keeps the ids in a data set with the one that was passed for training."""
+    return {name: pair_with_data_set(model, dataset) for name, model in models.items()}
 
 
 def _refuse_named_pairs(models: object) -> None:
