@@ -225,9 +225,10 @@ def _fit_keywords(function: Callable[..., object], values: Sequence[object], key
 
 def _word_example(function: Callable[..., object], args: Sequence[object]) -> str | None:
     """Return a call of a method that works, if the object of the method knows one."""
-    if not args or not hasattr(type(args[0]), "_word_example"):
+    word_example = getattr(type(args[0]), "_word_example", None) if args else None
+    if word_example is None:
         return None
-    example: str | None = type(args[0])._word_example(args[0], function.__name__, args[1:])
+    example: str | None = word_example(args[0], function.__name__, args[1:])
     return example
 
 

@@ -204,10 +204,10 @@ def split_attributes(frame: object) -> list[Grouping]:
     for name in column_names(frame):
         names.append(str(name))
 
-    columns = {axis: axis for axis in AXES if axis in names} or match_columns(
-        names, {}, AXES, essential=()
-    ).columns
-    axes: list[Axis] = [axis for axis in AXES if axis in columns]
+    columns = {axis: axis for axis in AXES if axis in names}
+    if not columns:
+        columns = match_columns(names, {}, AXES, essential=()).columns
+    axes: list[Axis] = [axis for axis in AXES if axis in columns]  # type: ignore[misc]
     attributes = []
     for name in names:
         if name not in columns.values():
