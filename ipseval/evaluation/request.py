@@ -237,7 +237,7 @@ def _read_propensity_list(values: list[Any]) -> Any:
 
 
 def read_propensity_column(propensity: object, test: object) -> Any:
-    """Return propensities of the test rows as those of pairs, and other propensities unchanged.
+    """Return propensities of the test rows as propensities of pairs, and other propensities unchanged.
 
     They are a column of the test frame that `propensity` names, or a Series with the labels of the frame.
     """
@@ -363,7 +363,9 @@ def name_models(models: Any, split: Split) -> Any:
 
 
 def pair_models(models: Mapping[str, Any], dataset: object) -> dict[str, Any]:
-    """Return models whose library keeps the ids in a data set with the one that was passed for training."""
+    """Add the data set of the training part to models of libraries that keep the ids in data sets."""
+    if isinstance(dataset, (Split, Mapping, list, np.ndarray, pd.DataFrame)):
+        return dict(models)
     return {name: pair_with_data_set(model, dataset) for name, model in models.items()}
 
 

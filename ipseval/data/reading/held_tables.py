@@ -349,7 +349,7 @@ def _has_usual_axes(frame: pd.DataFrame) -> bool:
 
 
 def _unpack_frame(frame: pd.DataFrame) -> Any:
-    """Return a frame whose labels are users or items as a frame with columns of these; others unchanged."""
+    """Return a frame with users or items as labels as a frame with columns of both; others unchanged."""
     labels = frame.index
     roles = {_find_role(name) for name in labels.names} - {None}
     if not roles:

@@ -111,7 +111,7 @@ def describe_lenskit(model: TrainedModel, split: Split) -> ModelScores:
 
 
 def _describe_recommendations(pipeline: TrainedModel, split: Split) -> ModelScores:
-    """Return the scores of the items that a pipeline recommends, whose list holds all items; others come last."""
+    """Return scores by the positions of items in the complete list of a pipeline; other items come last."""
     column_by_item = {item: column for column, item in enumerate(split.item_ids.tolist())}
     users = split.user_ids.tolist()
 

@@ -136,7 +136,7 @@ def adapt(
 
 
 def pair_with_data_set(model: AnyModel, dataset: object) -> AnyModel:
-    """Return a model whose library keeps the ids in a data set as (model, dataset); other models unchanged."""
+    """Return (model, dataset) for a library that keeps the ids in data sets, and other models unchanged."""
     for root, attribute in DATA_SETS.items():
         if hasattr(dataset, attribute) and root in root_modules(model):
             return model, dataset
