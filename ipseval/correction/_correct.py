@@ -34,7 +34,6 @@ from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import READ_ADVICE, RandomExposure
 from ipseval.data.reading.column_names import match_columns
 from ipseval.data.reading.exposure_tables import read_random_exposure
-from ipseval.data.reading.held_tables import unpack_table
 from ipseval.data.reading.rating_scale import Threshold, check_threshold
 from ipseval.data.splits import Split
 from ipseval.data.splits.split import resolve_split
@@ -170,7 +169,8 @@ def correct(
     Without random exposure, the log does not identify the level, so the second row is an interval only.
     """
     split_threshold = threshold
-    if isinstance(split, Split) or not any(_holds_values(part) for part in (split, train, test)):
+    is_split = isinstance(split, Split)
+    if threshold is not None and (is_split or not any(map(_holds_values, (split, train, test)))):
         split_threshold = None
     training_data = split if train is None else train
     split = resolve_split(
@@ -219,7 +219,7 @@ def _holds_values(part: object) -> bool:
     """Return whether a threshold applies to a part: not to frames of users and items alone."""
     if part is None:
         return False
-    frame = as_frame(unpack_table(part))
+    frame = as_frame(part)
     if frame is None:
         return True
     columns = [str(column) for column in frame.columns]

@@ -172,7 +172,7 @@ def evaluate(
             check_ranks_of_split(model, split, name)
     if propensity is None and estimators is None and split.train.impressions is not None:
         propensity = ImpressionPropensity(log=split.train.impressions)
-    propensity = read_propensity_column(propensity, test)
+    propensity = read_propensity_column(propensity, test, split.n_items)
     fitted = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)
