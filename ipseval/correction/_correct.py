@@ -34,13 +34,12 @@ from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import READ_ADVICE, RandomExposure
 from ipseval.data.reading.column_names import match_columns
 from ipseval.data.reading.exposure_tables import read_random_exposure
-from ipseval.data.reading.held_tables import unpack_table
 from ipseval.data.reading.rating_scale import Threshold, check_threshold
 from ipseval.data.splits import Split
 from ipseval.data.splits.split import resolve_split
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
-from ipseval.evaluation.request import name_models
+from ipseval.evaluation.request import name_models, pair_models
 from ipseval.metrics import Metric
 from ipseval.metrics.labels import resolve_metrics
 from ipseval.ranking import RankedPositives, rank_positives
@@ -170,14 +169,17 @@ def correct(
     Without random exposure, the log does not identify the level, so the second row is an interval only.
     """
     split_threshold = threshold
-    if isinstance(split, Split) or not any(_holds_values(part) for part in (split, train, test)):
+    is_split = isinstance(split, Split)
+    if threshold is not None and (is_split or not any(map(_holds_values, (split, train, test)))):
         split_threshold = None
+    training_data = split if train is None else train
     split = resolve_split(
         split, train, test, threshold=split_threshold, users=users, items=items, function="correct"
     )
     if not isinstance(models, Evaluation):
         models = name_models(models, split)
         check_models(models, "models", "scorer")
+        models = pair_models(models, training_data)
     split.check_seen_excluded("the correction")
     check_fraction("confidence_level", confidence_level)
     check_choice("missing_lists", missing_lists, ("zero", "drop", "raise"))
@@ -217,7 +219,7 @@ def _holds_values(part: object) -> bool:
     """Return whether a threshold applies to a part: not to frames of users and items alone."""
     if part is None:
         return False
-    frame = as_frame(unpack_table(part))
+    frame = as_frame(part)
     if frame is None:
         return True
     columns = [str(column) for column in frame.columns]

@@ -7,7 +7,7 @@ from ipseval.data.sparse import is_sparse_matrix, read_sparse_matrix
 
 
 def as_training_log(train: object, advice: str = "split.train") -> Interactions:
-    """Return training interactions over all users and items; a matrix has those of the split in its shape.
+    """Return training interactions over all users and items, of a log or of a matrix in the shape of the split.
 
     Parameters
     ----------

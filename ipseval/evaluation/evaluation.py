@@ -320,6 +320,9 @@ class Evaluation(Result):
 
     def _word_example(self, function: str, values: Sequence[object]) -> str | None:
         """Return a call that works of a method that names an estimate, with the names among `values`."""
+        if function == "compare":
+            names = [value for value in values if value in self.models]
+            return f"compare(reference={(names or self.models)[0]!r})"
         if function not in ("per_user", "estimate"):
             return None
         names = []

@@ -24,6 +24,7 @@ from ipseval.metrics import Metric
 from ipseval.metrics.labels import resolve_metrics
 from ipseval.propensity import KnownPropensity, Propensity, parse_propensity
 from ipseval.ranking import RankedPositives, SampledCandidates
+from ipseval.ranking.adapters.registry import pair_with_data_set
 from ipseval.ranking.ranked_positives import LISTS_BY_USER
 from ipseval.utils.artefacts import read_table
 from ipseval.utils.checks import (
@@ -235,13 +236,13 @@ def _read_propensity_list(values: list[Any]) -> Any:
     return values
 
 
-def read_propensity_column(propensity: object, test: object) -> Any:
-    """Return propensities of the test rows as those of pairs, and other propensities unchanged.
+def read_propensity_column(propensity: object, test: object, n_items: int) -> Any:
+    """Return propensities of the test rows as propensities of pairs, and other propensities unchanged.
 
     They are a column of the test frame that `propensity` names, or a Series with the labels of the frame.
     """
     if isinstance(propensity, pd.Series) and isinstance(test, pd.DataFrame):
-        propensity, test = _add_propensity_column(propensity, test)
+        propensity, test = _add_propensity_column(propensity, test, n_items)
     if not isinstance(propensity, str) or propensity not in frame_columns(test):
         return propensity
     frame = as_frame(test)
@@ -253,7 +254,9 @@ def read_propensity_column(propensity: object, test: object) -> Any:
     return KnownPropensity(pair=frame.select(list(columns)).rename(columns).to_native())
 
 
-def _add_propensity_column(propensity: pd.Series, test: pd.DataFrame) -> tuple[Any, pd.DataFrame]:
+def _add_propensity_column(
+    propensity: pd.Series, test: pd.DataFrame, n_items: int
+) -> tuple[Any, pd.DataFrame]:
     """Return the name of a column with propensities of the test rows, and the frame with it; or both unchanged.
 
     A Series whose labels are those of the rows may also hold a propensity for each item with such an id.
@@ -262,10 +265,11 @@ def _add_propensity_column(propensity: pd.Series, test: pd.DataFrame) -> tuple[A
         return propensity, test
     match = match_columns([str(column) for column in test.columns], {}, ("item",), essential=())
     items = test[match.columns["item"]] if "item" in match.columns else pd.Series(dtype=object)
-    if items.isin(propensity.index).all():
+    may_be_in_order = has_default_index(propensity.index) and len(propensity) == n_items
+    if may_be_in_order or items.isin(propensity.index).all():
         raise PropensityError(
-            "propensity has the labels of the rows of test, which are ids of items too. Pass the propensities of "
-            "items as {item: P}, and those of rows as a column of test by its name."
+            "propensity has the labels of the rows of test, and may hold one value for each item, too. Pass the "
+            "propensities of items as {item: P}, and of rows as a column of test by its name."
         )
     name = "propensity of the row"
     return name, test.assign(**{name: propensity})
@@ -359,6 +363,13 @@ def name_models(models: Any, split: Split) -> Any:
     if models is None or isinstance(models, (str, bytes, list, set, Number)):
         return models
     return _split_by_model(models)
+
+
+def pair_models(models: Mapping[str, Any], dataset: object) -> dict[str, Any]:
+    """Add the data set of the training part to models of libraries that keep the ids in data sets."""
+    if isinstance(dataset, (Split, Mapping, list, np.ndarray, pd.DataFrame)):
+        return dict(models)
+    return {name: pair_with_data_set(model, dataset) for name, model in models.items()}
 
 
 def _refuse_named_pairs(models: object) -> None:

@@ -142,7 +142,7 @@ def word_warning(warning: SanityWarning) -> str:
 
 WORDS: dict[str, str] = {
     "lists-of-positives": (
-        "the lists of {model} hold all {n_positives:,.0f} held-out positives, with {length:.1f} of "
+        "{model} lists all {n_positives:,.0f} held-out positives among {length:.1f} of "
         "{n_candidates:,.0f} candidates on average. Were the held-out pairs alone scored? Score all items that the "
         "user has no training interaction with."
     ),

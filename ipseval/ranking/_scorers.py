@@ -274,7 +274,7 @@ def _align_frame(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
 
 
 def _refuse_unordered_pairs(frame: pd.DataFrame, name: str) -> None:
-    """Raise `InputError` for a frame of users and items without ranks or scores, whose rows may have any order."""
+    """Raise `InputError` for a frame of users and items without ranks or scores."""
     columns = [str(column) for column in frame.columns]
     roles = match_columns(columns, {}, ("user", "item"), essential=()).columns
     if set(roles) != {"user", "item"}:

@@ -145,6 +145,11 @@ class ListResolver:
         n_unknown = int(is_unknown.sum())
         if role == "item" and not self._has_options and n_unknown <= MOST_UNKNOWN * codes.size:
             self._keep_unknown_items(n_unknown, codes.size)
+        if role == "user" and not self._has_options and self._cover_test_users(codes):
+            keep &= ~is_unknown
+            description = "entries of users without test positives that are unknown to the split, left out"
+            self.counts.append(Count(description, n_unknown, codes.size, code="exclusion"))
+            return
         if self.unknown == "raise":
             unknown_ids = ids[np.unique(list_codes[is_unknown])]
             fix = "Pass {unknown=drop} to leave them out"
@@ -170,6 +175,10 @@ class ListResolver:
             treatment = "added as candidates"
         description = f"entries with {role}s unknown to the split, {treatment}"
         self.counts.append(Count(description, n_unknown, codes.size, code=code))
+
+    def _cover_test_users(self, codes: IntArray) -> bool:
+        """Return whether every user with test positives has a list, so that unknown ids are no mistake in ids."""
+        return bool(np.isin(np.unique(self.split.test.user), codes).all())
 
     def _keep_unknown_items(self, n_unknown: int, n_entries: int) -> None:
         """Let the few items that the split lacks compete, as items of the catalogue without interactions."""

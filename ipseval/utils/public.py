@@ -167,6 +167,9 @@ def _describe_unknown_argument(
         keyword_only = _select_names(visible, (inspect.Parameter.KEYWORD_ONLY,))
         positional = " and ".join(f"`{option}`" for option in options[:n_positions]) or "nothing"
         advice = _advise_keyword(function, args[n_hidden + n_positions :], keyword_only)
+        example = _word_example(function, args)
+        if example is not None:
+            advice = f"Pass {example}."
         return f"{name} accepts {positional} by position. {advice}"
     return None
 
@@ -220,12 +223,20 @@ def _fit_keywords(function: Callable[..., object], values: Sequence[object], key
     return True
 
 
+def _word_example(function: Callable[..., object], args: Sequence[object]) -> str | None:
+    """Return a call of a method that works, if the object of the method knows one."""
+    word_example = getattr(type(args[0]), "_word_example", None) if args else None
+    if word_example is None:
+        return None
+    example: str | None = word_example(args[0], function.__name__, args[1:])
+    return example
+
+
 def _describe_missing_arguments(
     args: Sequence[object], kwargs: dict[str, object], function: Callable[..., object]
 ) -> str | None:
     """Return the error of a call without required arguments, if its object knows an example of the call."""
-    word_example = getattr(type(args[0]), "_word_example", None) if args else None
-    example = word_example(args[0], function.__name__, args[1:]) if word_example is not None else None
+    example = _word_example(function, args)
     if example is None:
         return None
     parameters = list(read_signature(function).parameters.values())[len(args) :]

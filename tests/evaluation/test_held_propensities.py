@@ -60,10 +60,15 @@ def test_propensities_in_a_file_give_the_estimates_of_the_mapping(tmp_path):
 
 def test_the_weighted_estimate_of_a_series_of_test_rows_by_hand():
     train = pd.DataFrame({"user": ["a", "b"], "item": ["x", "x"]})
-    test = pd.DataFrame({"user": ["a", "a", "b"], "item": ["y", "z", "z"]})
+    test = pd.DataFrame({"user": ["a", "a", "b"], "item": ["y", "z", "z"]}, index=[7, 3, 5])
     lists = {"a": ["y"], "b": ["z"]}
     result = ipseval.evaluate(
-        lists, train, test, propensity=pd.Series([0.5, 0.25, 1.0]), metrics=["recall@1"], low_ess="ignore"
+        lists,
+        train,
+        test,
+        propensity=pd.Series([0.5, 0.25, 1.0], index=test.index),
+        metrics=["recall@1"],
+        low_ess="ignore",
     )
     # Weights 1/P: 2 for the hit (a, y), 4 for (a, z) and 1 for the hit (b, z); each user counts with the mean.
     assert result.estimate("model", "recall@1", "snips-global").value == pytest.approx(
@@ -74,8 +79,13 @@ def test_the_weighted_estimate_of_a_series_of_test_rows_by_hand():
 def test_labels_that_may_be_rows_or_items_are_refused():
     train = pd.DataFrame({"user": ["a", "b"], "item": [0, 1]})
     test = pd.DataFrame({"user": ["a", "b"], "item": [1, 0]})
-    with pytest.raises(PropensityError, match="ids of items too"):
+    with pytest.raises(PropensityError, match="one value for each item, too"):
         ipseval.evaluate({"a": [1], "b": [0]}, train, test, propensity=pd.Series([0.5, 0.25]))
+    train = train.astype({"item": str})
+    with pytest.raises(PropensityError, match="one value for each item, too"):
+        ipseval.evaluate(
+            {"a": ["1"], "b": ["0"]}, train, test.astype({"item": str}), propensity=pd.Series([0.5, 0.25])
+        )
 
 
 IMPRESSIONS = PAIRS.assign(position=np.tile([1, 2, 3], 40), click=IS_TEST.astype(int))
@@ -156,6 +166,16 @@ def test_random_exposure_that_tells_no_outcome_is_refused():
             ipseval.correct(
                 SCORES, SPLIT, random_exposure=table, threshold=None if words == "threshold=4" else 4
             )
+
+
+def test_generators_are_read_once():
+    def tuples(frame: pd.DataFrame) -> object:
+        return frame.itertuples(index=False, name=None)
+
+    options = {"metrics": ["recall@3"], "rng": 0, "items": ITEMS, "random_exposure": LIKED}
+    result = ipseval.correct(SCORES, train=tuples(TRAIN), test=tuples(TEST), **options)
+    expected = ipseval.correct(SCORES, train=TRAIN, test=TEST, **options)
+    pd.testing.assert_frame_equal(result.frame, expected.frame)
 
 
 def test_a_threshold_without_ratings_is_refused():

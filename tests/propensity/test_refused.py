@@ -283,7 +283,7 @@ CASES: dict[str, Callable[[], object]] = {
         log=PLACED
     ).fit(3),
     "the user_ids of the exposure log are not": lambda: LoggedPropensity(log=PLACED).fit(
-        Interactions.from_frame(FRAME[1:][["user", "item"]], users=["b", "a"])
+        Interactions.from_frame(pd.DataFrame({"user": ["c"], "item": [1]}))
     ),
     "the log has no impressions": lambda: PROPENSITIES["impressions"]().fit(EMPTY),
     "no impressions; at least one": lambda: check_logged(EMPTY),

@@ -93,7 +93,7 @@ def _apply_threshold(values: Any, threshold: Threshold | None) -> BoolArray:
 
 
 def _refuse_contradiction(table: Any, threshold: Threshold | None) -> None:
-    """Raise `InputError` for a frame whose outcomes are not those of its ratings and the threshold."""
+    """Raise `InputError` for a frame with outcomes that contradict its ratings and the threshold."""
     frame = as_frame(table)
     if frame is None or not isinstance(threshold, float):
         return

@@ -267,6 +267,9 @@ def _are_positions(values: Sequence[Any]) -> bool:
 def _unpack_records(rows: list[Any]) -> Any:
     """Return a list of mappings or named tuples as a frame, and every other list unchanged."""
     if rows and all(isinstance(row, tuple) and hasattr(row, "_asdict") for row in rows):
+        roles = {_find_role(name) for name in rows[0]._fields}
+        if not {"user", "item"} <= roles:
+            return rows  # the columns have positions
         rows = [row._asdict() for row in rows]
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         return rows
@@ -349,7 +352,7 @@ def _has_usual_axes(frame: pd.DataFrame) -> bool:
 
 
 def _unpack_frame(frame: pd.DataFrame) -> Any:
-    """Return a frame whose labels are users or items as a frame with columns of these; others unchanged."""
+    """Return a frame with users or items as labels as a frame with columns of both; others unchanged."""
     labels = frame.index
     roles = {_find_role(name) for name in labels.names} - {None}
     if not roles:

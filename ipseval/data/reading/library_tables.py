@@ -43,7 +43,8 @@ def unpack_library_table(source: LibraryDataset) -> Any:
       user_id item_id
     0     ann       x
     """
-    if hasattr(source, "columns") or hasattr(source, "shape") or isinstance(source, type):
+    # The class is asked, because lazy frames compute the names of their columns.
+    if hasattr(type(source), "columns") or isinstance(source, type):
         return source
     if hasattr(source, "interaction_table"):  # LensKit
         return source.interaction_table(format="pandas", original_ids=True)

@@ -54,6 +54,9 @@ ATTRIBUTES = {
     "lightfm": ("user_embeddings", "item_embeddings", "item_biases"),
 }
 
+# Attribute of the data sets in which libraries keep the ids of their models.
+DATA_SETS = {"rectools": "user_id_map", "recbole": "field2id_token"}
+
 NESTED = "recommendations"
 
 
@@ -130,6 +133,14 @@ def adapt(
     if scores is None:
         return model
     return align(scores, split, name=name, unknown=unknown)
+
+
+def pair_with_data_set(model: AnyModel, dataset: object) -> AnyModel:
+    """Return (model, dataset) for a library that keeps the ids in data sets, and other models unchanged."""
+    for root, attribute in DATA_SETS.items():
+        if hasattr(dataset, attribute) and root in root_modules(model):
+            return model, dataset
+    return model
 
 
 def describe(model: AnyModel, split: Split) -> ModelScores | None:

@@ -146,6 +146,14 @@ def test_other_objects_are_unchanged(source):
     assert unpack_table(source) is source
 
 
+def test_named_tuples_are_read_by_name_or_else_by_position():
+    swapped = TRAIN[["item_id", "user_id", "rating"]]
+    rows = list(swapped.itertuples(index=False))
+    assert ipseval.read(rows, threshold=4).user_ids.tolist() == USERS
+    unnamed = list(TRAIN.set_axis(["a", "b", "c"], axis=1).itertuples(index=False))
+    assert ipseval.read(unnamed, threshold=4).user_ids.tolist() == USERS
+
+
 def test_arrays_of_different_lengths_are_refused():
     with pytest.raises(InputError, match="one length"):
         ipseval.read((np.array(["a", "b"]), np.array(["x"])))
