@@ -20,7 +20,14 @@ def modules() -> dict[Path, ast.Module]:
 @cache
 def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
     """Return everything in a module."""
-    return tuple(ast.walk(tree))
+    found = [tree]
+    for node in found:  # which grows
+        for value in vars(node).values():
+            if isinstance(value, ast.AST):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [part for part in value if isinstance(part, ast.AST)]
+    return tuple(found)
 
 
 def texts(tree: ast.Module) -> list[str]:

@@ -215,7 +215,10 @@ def test_the_error_for_other_files_names_their_format(content, words, tmp_path):
         ipseval.read(tmp_path / "log.csv")
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize(
+    "pack",
+    [gzip.compress, *(pytest.param(pack, marks=pytest.mark.slow) for pack in (bz2.compress, lzma.compress))],
+)
 def test_a_file_that_decompresses_to_far_more_than_its_size_raises_an_error(pack, tmp_path):
     member = pack(b"1,2\n" * 2**18)  # the program that packs it is not what is tested
     (tmp_path / "log.csv").write_bytes(pack(b"user,item\n") + 128 * member + pack(b"3,4\n"))
