@@ -20,14 +20,19 @@ def modules() -> dict[Path, ast.Module]:
 @cache
 def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
     """Return everything in a module."""
-    found = [tree]
-    for node in found:  # which grows
+    return tuple(walk(tree))
+
+
+def walk(tree: ast.Module) -> list[ast.AST]:
+    """Return everything in a module, in the order of `ast.walk` and in half of its time."""
+    members: list[ast.AST] = [tree]
+    for node in members:  # to which its children are added
         for value in vars(node).values():
             if isinstance(value, ast.AST):
-                found.append(value)
+                members.append(value)
             elif isinstance(value, list):
-                found += [part for part in value if isinstance(part, ast.AST)]
-    return tuple(found)
+                members += [child for child in value if isinstance(child, ast.AST)]
+    return members
 
 
 def texts(tree: ast.Module) -> list[str]:
