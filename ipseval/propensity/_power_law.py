@@ -170,8 +170,7 @@ class PowerLawPropensity:
         if (train is None) == (popularity is None):
             raise InputError("fit takes either training interactions or popularity=.")
         if train is not None:
-            if not isinstance(train, Interactions):
-                train = as_training_log(train)
+            train = as_training_log(train)
             popularity = train.popularity
         assert popularity is not None
         counts = check_counts("popularity", popularity)

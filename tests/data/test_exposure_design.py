@@ -66,7 +66,7 @@ def test_two_batches_have_the_inclusion_probabilities_of_all_pairs_of_draws(n_ca
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n_batches", [1, 2])
+@pytest.mark.parametrize("n_batches", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_totals_with_inverse_probabilities_are_unbiased_over_all_draws(n_batches):
     n_candidates, n_listed, n_slots = 6, 3, 4
     is_liked = np.array([1, 0, 1, 0, 1, 1])

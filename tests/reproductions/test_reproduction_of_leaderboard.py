@@ -92,6 +92,7 @@ def fixture_made(tmp_path, monkeypatch):
     return [leaderboard.Judged(tmp_path, tmp_path, name) for name in ("Gowalla", "Beauty")]
 
 
+@pytest.mark.slow
 def test_an_interrupted_leaderboard_goes_on_and_judges_every_pair(made, tmp_path):
     one = made[0]
     plain = one.value("recall@20", "aoa")["estimate"]

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from _pytest.mark import ParameterSet
 
 import ipseval
 
@@ -76,6 +77,19 @@ DISTURBANCES = {
 PACKERS = {".json": bytes, "": gzip.compress, ".parquet": bz2.compress, ".txt": lzma.compress}
 
 
+def list_pairs() -> list[ParameterSet]:
+    """Return pairs of a layout and a disturbance; every layout is read undisturbed and meets one of three others.
+
+    With the other layouts, which are those of published data, test_disturbances.py does the same.
+    """
+    pairs = []
+    for number, layout in enumerate(list(LAYOUTS)[4:6] + list(LAYOUTS)[8:]):
+        for place, disturbance in enumerate(DISTURBANCES):
+            is_fast = disturbance == "none" or (number + place) % 3 == 0
+            pairs.append(pytest.param(layout, disturbance, marks=() if is_fast else pytest.mark.slow))
+    return pairs
+
+
 def read_or_refuse(path: Path, **options: object) -> ipseval.Interactions | None:
     """Return the log, or None for an error of the library; any other error fails the test."""
     try:
@@ -84,9 +98,7 @@ def read_or_refuse(path: Path, **options: object) -> ipseval.Interactions | None
         return None
 
 
-# With the other layouts, which are those of published data, test_disturbances.py does the same.
-@pytest.mark.parametrize("layout", list(LAYOUTS)[4:6] + list(LAYOUTS)[8:])
-@pytest.mark.parametrize("disturbance", DISTURBANCES)
+@pytest.mark.parametrize(("layout", "disturbance"), list_pairs())
 def test_a_disturbed_file_is_read_exactly_or_refused(layout, disturbance, tmp_path):
     lines = DISTURBANCES[disturbance](write_lines(layout))
     truth = {(user, item): (rating, time * 10**9) for user, item, rating, time in make_rows()}
@@ -216,7 +228,10 @@ def test_the_error_for_other_files_names_their_format(content, words, tmp_path):
         ipseval.read(tmp_path / "log.csv")
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize(
+    "pack",
+    [gzip.compress, *(pytest.param(pack, marks=pytest.mark.slow) for pack in (bz2.compress, lzma.compress))],
+)
 def test_a_file_that_decompresses_to_far_more_than_its_size_raises_an_error(pack, tmp_path):
     member = pack(b"1,2\n" * 2**18)  # the program that packs it is not what is tested
     (tmp_path / "log.csv").write_bytes(pack(b"user,item\n") + 128 * member + pack(b"3,4\n"))
