@@ -83,8 +83,8 @@ class Gate(Result):
         Bounds of Δ. The error probability of each is (1 − confidence_level)/weeks.
     smallest_visible_loss : float
         The true loss that would be called "worse" with probability 0.8, rounded up to two digits; NaN when
-        there are too few users to compute it. Where no user has a difference: the smallest loss with which
-        the probability of no difference is at most (1 − confidence_level)/weeks.
+        there are too few users to compute it. Where no user has a difference: the loss if the users who lose
+        anything lose everything.
     n_users : int
         Users of the difference.
     margin, relevant_loss : float
