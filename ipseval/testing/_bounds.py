@@ -128,10 +128,10 @@ class Difference:
 
         Where no user has a difference, the differences say nothing about the spread of a loss. The loss is
         then the share of users that would have to lose the largest difference each, because such a loss is the
-        hardest to detect; it is NaN if there are too few users for that. Otherwise it is the loss at which the bound is −margin, plus
-        z_0.84 standard errors, corrected for Student's t as in `inference.compare`. This term includes the
-        error of the standard error, which is √((κ − 1)/4n) of the standard error, with κ the kurtosis of the
-        differences.
+        hardest to detect; it is NaN if there are too few users for that. Otherwise it is the loss at which the bound
+        is −margin, plus z_0.84 standard errors, corrected for Student's t as in `inference.compare`. This term
+        includes the error of the standard error, which is √((κ − 1)/4n) of the standard error, with κ the
+        kurtosis of the differences.
         """
         n_users = self.n_users
         error = self.std_error
