@@ -113,7 +113,7 @@ def assert_not_worse(
             return
         decision = _decide(evaluation, baseline, rules, limits, options)
     except InputError as error:
-        raise error.with_traceback(None)  # pytest shows the line of the test only
+        raise error.with_traceback(None) from None  # pytest shows the line of the test only
     if report is not None:
         for line in _list_decisions(decision):
             report(line)
@@ -235,7 +235,7 @@ def assert_metric(
             return
         changes = _list_changes(evaluation, baseline, metric, estimator, models, tolerance)
     except InputError as error:
-        raise error.with_traceback(None)  # pytest shows the line of the test only
+        raise error.with_traceback(None) from None  # pytest shows the line of the test only
     if changes:
         raise AssertionError("\n".join([f"not the numbers of {baseline} (within {tolerance:g}):", *changes]))
 
