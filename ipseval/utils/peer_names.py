@@ -121,7 +121,9 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "top_k",
         "predictions",
     ),
-    "ipseval.read(path), or ipseval.Split.from_frames(train, qrels) for judgements as the test part": ("qrels",),
+    "ipseval.read(path), or ipseval.Split.from_frames(train, qrels) for judgements as the test part": (
+        "qrels",
+    ),
     "ipseval.PowerLawPropensity, or another class of ipseval.propensity": (
         "power_law",
         "power_law_propensity",
