@@ -332,9 +332,9 @@ def picture(boards: Path, path: Path) -> None:
     with pyplot.rc_context({"svg.hashsalt": "leaderboard", "font.size": 8}):
         figure, axes = pyplot.subplots(1, len(tables_of_logs), figsize=(11, 3.8), layout="constrained")
         for axis, (title, table) in zip(axes, tables_of_logs.items(), strict=True):
-            log, metric = title.rsplit(", ", 1)
+            log, metric = str(title).rsplit(", ", 1)
             rows = table.iloc[::-1].dropna(axis="columns", how="all")
-            snips_column = next(column for column in rows if column.startswith(f"{SNIPS}, γ"))
+            snips_column = next(column for column in map(str, rows) if column.startswith(f"{SNIPS}, γ"))
             height = np.arange(len(rows))
             plausible = read_values(rows[RANGE])
             axis.hlines(
