@@ -1,6 +1,6 @@
 """Data sets of other libraries as tables of users and items, found by their methods.
 
-The libraries need not be installed: a data set of one's own with the same methods is read, too.
+The libraries need not be installed: a custom data set with the same methods is read, too.
 """
 
 from __future__ import annotations
