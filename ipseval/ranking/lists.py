@@ -177,7 +177,7 @@ class ListResolver:
         self.counts.append(Count(description, n_unknown, codes.size, code=code))
 
     def _cover_test_users(self, codes: IntArray) -> bool:
-        """Return whether every user with test positives has a list, so that unknown ids are no mistake in ids."""
+        """Return whether every user with test positives has a list, which ids of another kind would not allow."""
         return bool(np.isin(np.unique(self.split.test.user), codes).all())
 
     def _keep_unknown_items(self, n_unknown: int, n_entries: int) -> None:

@@ -1,6 +1,6 @@
 """Data sets of other libraries as tables of users and items, found by their methods.
 
-The libraries need not be installed: any object with the same methods is read.
+The libraries need not be installed: a custom data set with the same methods is read, too.
 """
 
 from __future__ import annotations

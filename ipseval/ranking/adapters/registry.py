@@ -47,7 +47,7 @@ _BUILT_IN: dict[str, Describe] = {
 }
 ADAPTERS: Registry[Describe] = Registry("adapter", "ipseval.adapters", _BUILT_IN, _check_adapter)
 
-# Attributes by which a model of one's own class is known to follow the conventions of a library.
+# Attributes by which a custom model is known to follow the conventions of a library.
 ATTRIBUTES = {
     "surprise": ("trainset", "predict"),
     "cornac": ("uid_map", "iid_map", "num_users", "num_items", "score"),
