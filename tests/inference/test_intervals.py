@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,13 +13,14 @@ from scipy import stats
 from scipy.stats import norm
 
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators import UserSums
+from ipseval.estimators import Claim, Estimate, UserSums
 from tests.inside.inference import (
     Bootstrap,
     bca_interval,
     blocks,
     bootstrap,
     compute_normal_interval,
+    compute_normal_intervals,
     compute_quantiles,
     constrain_to_unit_interval,
     draw_counts,
@@ -315,3 +317,35 @@ def test_bca_is_undefined_without_a_value_replicates_or_acceleration():
     undefined_result = Bootstrap((A,), np.array([nan]), np.full((3, 1), nan), np.array([nan]))
     # A missing acceleration is an error after a refit, but not where the value itself is undefined.
     assert np.isnan(undefined_result.interval(A, method="bca")).all()
+
+
+@pytest.mark.parametrize(
+    ("value_range", "can_exceed_range", "is_constrained"),
+    [
+        ((0.0, 1.0), False, True),
+        ((0.0, 1.0), True, False),  # of ips and dr
+        ((0.0, math.inf), False, False),
+        ((-1.0, 1.0), False, False),
+        ((0.0, 0.5), False, False),
+        ((0.5, 1.0), False, False),
+    ],
+)
+def test_intervals_stay_in_the_range_of_metrics_between_0_and_1_alone(
+    value_range, can_exceed_range, is_constrained
+):
+    # Values 0, 0, 0, 1: their mean is 1/4, and their error 1/4.
+    sums = UserSums.of(np.arange(4), np.array([0.0, 0.0, 0.0, 1.0]))
+    estimate = Estimate("m", "e", sums, 4, Claim("biased"), can_exceed_range=can_exceed_range)
+    metrics = [SimpleNamespace(label="m", value_range=value_range)]
+    interval = compute_normal_intervals({A: estimate}, confidence_level=0.9, metrics=metrics)[A]
+    half_width = 1.6448536 / 4
+    expected = (0.25 - half_width, 0.25 + half_width)
+    if is_constrained:
+        odds = math.exp(half_width / (0.25 * 0.75))
+        expected = (1 / (1 + 3 * odds), 1 / (1 + 3 / odds))
+    assert (interval.low, interval.high) == pytest.approx(expected)
+    assert (interval.std_error, interval.note) == (pytest.approx(0.25), "")
+    interval_without_metrics = compute_normal_intervals({A: estimate}, confidence_level=0.9)[A]
+    assert (interval_without_metrics.low, interval_without_metrics.high) == pytest.approx(
+        (0.25 - half_width, 0.25 + half_width)
+    )

@@ -22,6 +22,7 @@ from ipseval.inference.intervals import (
     blocks,
     bootstrap,
     compute_normal_interval,
+    compute_normal_intervals,
     compute_quantiles,
     constrain_to_unit_interval,
     draw_counts,

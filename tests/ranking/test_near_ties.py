@@ -90,6 +90,21 @@ def test_a_positive_outside_its_bounds_stops_the_ranking(kernels):
         list(factors.count(worker, block, WIDTH, kernels))
 
 
+@pytest.mark.parametrize(("raised_users", "n_lost"), [([], 0), ([0], 1), ([2], 1), ([1], 0), ([0, 1, 2], 2)])
+def test_positives_that_do_not_reach_their_own_exact_score_are_counted(kernels, raised_users, n_lost):
+    factors, batch, scores = make_ranking([CLEAR, CLEAR, EQUAL])
+    block = factors.block(batch, factors.exact(batch, kernels))
+    exact = block.exact.copy()
+    exact[raised_users] += 100.0  # above all scores, and above the positive itself
+    block = block._replace(exact=exact)
+    tile = Tile(0, factors.fast_item[:WIDTH], NONE, np.zeros(0))
+    assert factors._decide_rows(block, np.array([0, 2]), tile, kernels) == n_lost  # user 1 is not asked for
+    if not raised_users:
+        n_above = (np.delete(scores[0, :WIDTH], 7) > scores[0, 5]).sum()  # without the training item
+        assert block.n_above.tolist() == [n_above, 0, 0]
+        assert block.n_tied.tolist() == [0, 0, WIDTH - 1]
+
+
 @pytest.mark.parametrize("n_pairs", [1, PAIRS - 1, PAIRS, 3 * PAIRS])
 def test_exact_scores_of_pairs_and_of_rows_agree(kernels, n_pairs):
     rng = np.random.default_rng(n_pairs)
