@@ -36,6 +36,7 @@ from tests.inside.data import (
     split_fields,
     sum_field_lengths,
     sum_lengths_of_numbers,
+    use_unchanged,
 )
 
 COMMA = ord(",")
@@ -463,3 +464,38 @@ def test_all_rows_of_a_file_of_more_than_2000_decide_whether_its_ids_repeat(n_ro
         return
     with pytest.raises(InputError, match="'column 2' as item holds another value in each row"):
         ipseval.read(path, header=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "separator", "is_unchanged"),
+    [
+        ("1,2\n3,4\n", ",", True),
+        ("1,2,3\n4,5,6\n", ",", True),
+        ("1\t2\n3\t4\n", "\t", True),
+        ("1 2\n3 4\n", r"\s+", True),
+        ("1,\t2\n3,4\n", ",", True),
+        ("1 \t2\n3 4\n", r"\s+", False),  # two kinds of blanks
+        ("1,2\n3,4", ",", False),
+        ("1,2\r\n3,4\r\n", ",", False),
+        ("1,2\n\n3,4\n", ",", False),
+        ('1,"2"\n3,4\n', ",", False),
+        ("1::2\n3::4\n", "::", False),
+        ("1\n3\n", ",", False),
+    ],
+)
+def test_a_text_of_regular_lines_is_parsed_without_a_change(content, separator, is_unchanged, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_bytes(content.encode())
+    lines = use_unchanged(content.encode(), find_layout(path, separator, False, "utf-8", "pairs"))
+    assert (lines is not None) is is_unchanged
+    if is_unchanged:
+        assert lines.content == content.encode()
+        assert (lines.separator, lines.quoting) == (ord(" " if separator == r"\s+" else separator), "none")
+
+
+def test_blanks_of_two_kinds_between_fields_belong_to_no_field(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("a \tx\nb\t y\nc x\n")
+    log = ipseval.read(path, layout="pairs", separator=r"\s+")
+    assert (log.user_ids.tolist(), log.item_ids.tolist()) == (["a", "b", "c"], ["x", "y"])
+    assert len(log.row_counts) == 1
