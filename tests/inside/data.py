@@ -18,6 +18,8 @@ from ipseval.data.reading._open_source import open_source
 from ipseval.data.reading._order_checks import check_ranks, check_scores
 from ipseval.data.reading._role_checks import ColumnTraits, check_assignment, check_unread_outcomes
 from ipseval.data.reading._source import ReadOptions
+from ipseval.data.reading._text import _collapse_blanks as collapse_blanks
+from ipseval.data.reading._text import _normalise as normalise
 from ipseval.data.reading._text import _use_unchanged as use_unchanged
 from ipseval.data.reading._text import find_layout
 from ipseval.data.reading._time_columns import read_times

@@ -18,6 +18,7 @@ from tests.inside.data import (
     START,
     are_records,
     are_whole_numbers,
+    collapse_blanks,
     content_module,
     count_fields,
     decode_start,
@@ -29,6 +30,7 @@ from tests.inside.data import (
     has_header,
     is_in_usual_spelling,
     is_regular,
+    normalise,
     open_records,
     read_bytes,
     read_start,
@@ -499,3 +501,25 @@ def test_blanks_of_two_kinds_between_fields_belong_to_no_field(tmp_path):
     log = ipseval.read(path, layout="pairs", separator=r"\s+")
     assert (log.user_ids.tolist(), log.item_ids.tolist()) == (["a", "b", "c"], ["x", "y"])
     assert len(log.row_counts) == 1
+
+
+def test_a_text_without_anything_to_change_is_not_copied():
+    for content in (b"a b\nc d\n", b"a\n"):
+        assert collapse_blanks(content) is content
+        assert normalise(Path("log"), content, r"\s+").content is content
+    for content in (b"a  b\n", b"a\tb\n", b" a b \n", b"a b\n c d\n", b"a b \nc d\n"):
+        assert collapse_blanks(content) == b"a b\n" + b"c d\n" * (b"c" in content)
+    plain = b"a,b\nc,d\n"
+    assert normalise(Path("log"), plain, ",").content is plain
+    for content in (
+        b"a,b\r\nc,d\r\n",
+        b"a,b\rc,d",
+        b"\na,b\nc,d\n",
+        b"a,b\n\n\nc,d\n",
+        b"a,b\n  \nc,d\n",
+        b"  \na,b\nc,d\n",
+        b"a,b\nc,d",
+    ):
+        assert normalise(Path("log"), content, ",").content == plain
+    lines = normalise(Path("log"), b"a::b\n", "::")
+    assert (lines.content, lines.separator) == (b"a\x1fb\n", 0x1F)
