@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval.data.random_exposure import _fit_popularity_slope as fit_popularity_slope
 from ipseval.data.reading import _content as content_module
 from ipseval.data.reading._content import START, decode_start, read_bytes, read_start, refuse_foreign
 from ipseval.data.reading._dialect import (
