@@ -13,6 +13,7 @@ import ipseval
 from ipseval import InputError
 from ipseval.data import ImpressionLog, Interactions, RandomExposure
 from ipseval.errors import DataWarning
+from tests.inside.data import fit_popularity_slope
 
 RATE = 0.5
 
@@ -178,6 +179,18 @@ def test_the_slope_is_found_where_one_of_many_items_is_popular():
     with pytest.warns(DataWarning, match=r"power of 0\.47 ± 0\.07\. They"):
         exposure = RandomExposure.from_log(log, make_ids(item.size, 101), where=user < 500, rate=0.5)
     assert exposure.slope[0] == pytest.approx(np.log(25) / np.log(1001), rel=1e-9)
+
+
+def test_slots_of_the_most_or_the_least_popular_item_alone_have_the_steepest_slope():
+    rng = np.random.default_rng(0)
+    cases = [(np.array([14, 866]), 3591)]
+    for _ in range(40):
+        cases.append((rng.permutation(1000)[: rng.integers(2, 8)], rng.integers(1, 5000)))
+    for popularity, n_slots in cases:
+        for item, slope in ((popularity.argmax(), 10), (popularity.argmin(), -10)):
+            n_shown = np.zeros(popularity.size, dtype=int)
+            n_shown[item] = n_slots
+            assert fit_popularity_slope(n_shown, popularity).slope == slope
 
 
 def test_the_weight_of_a_pair_is_one_over_its_chance_to_be_shown():

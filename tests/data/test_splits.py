@@ -307,6 +307,11 @@ BAD_CALLS = {
     "got bool": lambda: split_global_time(make_timed_log(), test_start=True),
     "5-core of .* is empty; use a smaller k": lambda: k_core(make_timed_log(), 5),
     "integer >= 1": lambda: k_core(make_timed_log(), 0),
+    r"^log must be Interactions; got int\. Pass Interactions\.from_frame": lambda: split_random(3),
+    "^log must be Interactions; got str": lambda: k_core("log.csv"),
+    r"threshold applies to data that are read; got a log\.": lambda: split_random(
+        make_timed_log(), threshold=3
+    ),
     "n_repeats must be an integer >= 1": lambda: repeated_splits(make_timed_log(), 0),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipseval.data.random_exposure import _fit_popularity_slope as fit_popularity_slope
 from ipseval.data.reading import _content as content_module
 from ipseval.data.reading._content import START, decode_start, read_bytes, read_start, refuse_foreign
 from ipseval.data.reading._dialect import (
@@ -18,6 +19,9 @@ from ipseval.data.reading._open_source import open_source
 from ipseval.data.reading._order_checks import check_ranks, check_scores
 from ipseval.data.reading._role_checks import ColumnTraits, check_assignment, check_unread_outcomes
 from ipseval.data.reading._source import ReadOptions
+from ipseval.data.reading._text import _collapse_blanks as collapse_blanks
+from ipseval.data.reading._text import _normalise as normalise
+from ipseval.data.reading._text import _use_unchanged as use_unchanged
 from ipseval.data.reading._text import find_layout
 from ipseval.data.reading._time_columns import read_times
 from ipseval.data.reading._value_columns import format_rows, read_numbers, read_truth_values

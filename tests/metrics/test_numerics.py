@@ -16,6 +16,8 @@ from tests.inside.metrics import (
     PrefixSums,
     _compute_subset_sums,
     _leave_one_out_expectations,
+    build_user_buckets,
+    cache_last,
     compute_gauss_rule,
     compute_mean_products,
     compute_mean_reciprocal,
@@ -416,3 +418,40 @@ def test_the_order_that_is_kept_is_that_of_the_same_weights_only(label):
     assert not np.array_equal(
         metric.user_values(cached_ranks, first), metric.user_values(cached_ranks, second)
     )
+
+
+def test_sorted_values_are_kept_for_the_same_array_that_nobody_can_change():
+    ranked = one_user([0, 1, 2], 9)
+    first = as_readonly(np.array([1.0, 3.0, 2.0]))
+    equal = as_readonly(first.copy())
+    assert sort_descending(ranked, first).tolist() == [3, 2, 1]
+    kept = sort_descending(ranked, first)
+    assert kept.tolist() == [3, 2, 1]
+    assert not kept.flags.writeable
+    assert sort_descending(ranked, first) is kept
+    assert sort_descending(ranked, equal) is not kept
+    assert sort_descending(ranked, first) is not kept  # only the last one is kept
+    writable = first.copy()
+    assert sort_descending(ranked, writable) is not sort_descending(ranked, writable)
+    constant = np.full(3, 2.0)
+    assert sort_descending(ranked, constant) is constant
+
+
+def test_the_last_values_are_kept_and_buckets_are_built_once():
+    ranked = one_user([0, 1, 2], 9)
+    metric = ipseval.metric("ndcg@2")
+    calls = []
+
+    def compute():
+        calls.append(1)
+        return np.arange(3.0)
+
+    values = cache_last(ranked, (metric, "mean"), compute)
+    assert not values.flags.writeable
+    assert cache_last(ranked, (metric, "mean"), compute) is values
+    assert cache_last(ranked, (ipseval.metric("ndcg@2"), "mean"), compute) is values  # an equal metric
+    assert len(calls) == 1
+    for key in ((metric, "expected"), (ipseval.metric("ndcg@3"), "expected"), (metric, "mean")):
+        cache_last(ranked, key, compute)
+    assert len(calls) == 4
+    assert build_user_buckets(ranked) is build_user_buckets(ranked)

@@ -77,12 +77,19 @@ def places(code: str) -> dict[tuple[int, int], list[tuple[str, int]]]:
 
 
 def meaning(code: str) -> str:
-    """Return the syntax tree without annotations, which no run reads, and without values of `KEYWORDS`."""
+    """Return the syntax tree without annotations, which no run reads, and without values of `KEYWORDS`.
+
+    Which arguments are passed by name or by position is a declaration too: `*` and `/` are left out.
+    """
     tree = ast.parse(code)
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
             if getattr(node, name, None) is not None:
                 setattr(node, name, ast.Constant(None))
+        if isinstance(node, ast.arguments):
+            node.args = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+            node.defaults = [*node.defaults, *(value for value in node.kw_defaults if value is not None)]
+            node.posonlyargs, node.kwonlyargs, node.kw_defaults = [], [], []
         if isinstance(node, ast.keyword) and node.arg in KEYWORDS:
             node.value = ast.Constant(None)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):

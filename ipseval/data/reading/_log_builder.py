@@ -439,14 +439,10 @@ class LogBuilder:
             if role not in problem_roles:
                 sound_columns[role] = values
 
-        masks = []
+        masks = []  # an id outside the universe has the code −1 too, as a missing one
         for is_missing in self._find_missing().values():
             masks.append(~is_missing[self.keep])
 
-        if "user" in columns:
-            masks.append(columns["user"] >= 0)
-        if "item" in columns:
-            masks.append(columns["item"] >= 0)
         return select_rows(sound_columns, np.logical_and.reduce(masks))
 
     def build_interactions(self, duplicates: Duplicates) -> Interactions:

@@ -18,6 +18,7 @@ from tests.inside.data import (
     START,
     are_records,
     are_whole_numbers,
+    collapse_blanks,
     content_module,
     count_fields,
     decode_start,
@@ -29,6 +30,7 @@ from tests.inside.data import (
     has_header,
     is_in_usual_spelling,
     is_regular,
+    normalise,
     open_records,
     read_bytes,
     read_start,
@@ -36,6 +38,7 @@ from tests.inside.data import (
     split_fields,
     sum_field_lengths,
     sum_lengths_of_numbers,
+    use_unchanged,
 )
 
 COMMA = ord(",")
@@ -463,3 +466,60 @@ def test_all_rows_of_a_file_of_more_than_2000_decide_whether_its_ids_repeat(n_ro
         return
     with pytest.raises(InputError, match="'column 2' as item holds another value in each row"):
         ipseval.read(path, header=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "separator", "is_unchanged"),
+    [
+        ("1,2\n3,4\n", ",", True),
+        ("1,2,3\n4,5,6\n", ",", True),
+        ("1\t2\n3\t4\n", "\t", True),
+        ("1 2\n3 4\n", r"\s+", True),
+        ("1,\t2\n3,4\n", ",", True),
+        ("1 \t2\n3 4\n", r"\s+", False),  # two kinds of blanks
+        ("1,2\n3,4", ",", False),
+        ("1,2\r\n3,4\r\n", ",", False),
+        ("1,2\n\n3,4\n", ",", False),
+        ('1,"2"\n3,4\n', ",", False),
+        ("1::2\n3::4\n", "::", False),
+        ("1\n3\n", ",", False),
+    ],
+)
+def test_a_text_of_regular_lines_is_parsed_without_a_change(content, separator, is_unchanged, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_bytes(content.encode())
+    lines = use_unchanged(content.encode(), find_layout(path, separator, False, "utf-8", "pairs"))
+    assert (lines is not None) is is_unchanged
+    if is_unchanged:
+        assert lines.content == content.encode()
+        assert (lines.separator, lines.quoting) == (ord(" " if separator == r"\s+" else separator), "none")
+
+
+def test_blanks_of_two_kinds_between_fields_belong_to_no_field(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("a \tx\nb\t y\nc x\n")
+    log = ipseval.read(path, layout="pairs", separator=r"\s+")
+    assert (log.user_ids.tolist(), log.item_ids.tolist()) == (["a", "b", "c"], ["x", "y"])
+    assert len(log.row_counts) == 1
+
+
+def test_a_text_without_anything_to_change_is_not_copied():
+    for content in (b"a b\nc d\n", b"a\n"):
+        assert collapse_blanks(content) is content
+        assert normalise(Path("log"), content, r"\s+").content is content
+    for content in (b"a  b\n", b"a\tb\n", b" a b \n", b"a b\n c d\n", b"a b \nc d\n"):
+        assert collapse_blanks(content) == b"a b\n" + b"c d\n" * (b"c" in content)
+    plain = b"a,b\nc,d\n"
+    assert normalise(Path("log"), plain, ",").content is plain
+    for content in (
+        b"a,b\r\nc,d\r\n",
+        b"a,b\rc,d",
+        b"\na,b\nc,d\n",
+        b"a,b\n\n\nc,d\n",
+        b"a,b\n  \nc,d\n",
+        b"  \na,b\nc,d\n",
+        b"a,b\nc,d",
+    ):
+        assert normalise(Path("log"), content, ",").content == plain
+    lines = normalise(Path("log"), b"a::b\n", "::")
+    assert (lines.content, lines.separator) == (b"a\x1fb\n", 0x1F)
