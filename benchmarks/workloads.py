@@ -46,9 +46,9 @@ def build(name: str, n_users: int, n_items: int, d: int, n_positives: int = 10) 
     item = rng.normal(size=(n_items, d)).astype(np.float32)
     user[:, 0] = 2.0  # one dimension is popularity, as in trained models
     item[:, 0] = np.log(popularity / popularity.mean())
-    pairs = _draw(rng, cumulative, n_users, 80 + 3 * n_positives, n_items)
+    pairs = draw_pairs(rng, cumulative, n_users, 80 + 3 * n_positives, n_items)
     score = np.einsum("nd,nd->n", user[pairs[:, 0]], item[pairs[:, 1]])
-    test = _best(pairs, score, n_positives)
+    test = choose_best(pairs, score, n_positives)
     train = pairs[~test][rng.random(int((~test).sum())) < 0.75]
     split = Split.from_frames(
         pd.DataFrame(train, columns=["user", "item"]),
@@ -59,7 +59,7 @@ def build(name: str, n_users: int, n_items: int, d: int, n_positives: int = 10) 
     return Workload(name, split, user, item)
 
 
-def _draw(
+def draw_pairs(
     rng: np.random.Generator, cumulative: np.ndarray, n_users: int, per_user: int, n_items: int
 ) -> np.ndarray:
     """Return distinct (user, item) pairs, items by popularity, sorted by user."""
@@ -69,7 +69,7 @@ def _draw(
     return np.column_stack([key // n_items, key % n_items])
 
 
-def _best(pairs: np.ndarray, score: np.ndarray, n_positives: int) -> np.ndarray:
+def choose_best(pairs: np.ndarray, score: np.ndarray, n_positives: int) -> np.ndarray:
     """Return a mask of each user's best-scored pairs, about one in three of those that could be chosen."""
     order = np.lexsort((-score, pairs[:, 0]))
     start = np.flatnonzero(np.diff(pairs[order, 0], prepend=-1))

@@ -242,7 +242,9 @@ def _suggest_choice(name: str, choices: Iterable[str]) -> str:
 class UnknownNameError(InputError):
     """A name that is not registered; its text lists the choices and the most similar one, or `suggestion`."""
 
-    def __init__(self, kind: str, name: object, choices: Iterable[str], suggestion: str = "") -> None:
+    def __init__(
+        self, kind: str, name: object, choices: Iterable[str], suggestion: str = "", advice: str = ""
+    ) -> None:
         known = sorted(choices)
         suggestion = suggestion or _suggest_choice(str(name), known)
         parts = [f"unknown {kind} {name!r}.", suggestion, f"Choices: {', '.join(known) or 'none'}."]
@@ -251,7 +253,7 @@ class UnknownNameError(InputError):
             if part:
                 present_parts.append(part)
 
-        super().__init__(" ".join(present_parts))
+        super().__init__(" ".join(present_parts), advice=advice)
         self.kind = kind
         self.name = name
         self.choices = tuple(known)
@@ -259,7 +261,7 @@ class UnknownNameError(InputError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from their text alone; a pool of processes hangs on one that cannot be.
-        return type(self), (self.kind, self.name, self.choices, self.suggestion)
+        return type(self), (self.kind, self.name, self.choices, self.suggestion, self.advice)
 
 
 class DataWarning(UserWarning):

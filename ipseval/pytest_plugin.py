@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BaselineChecks", "ipseval_baseline", "pytest_addoption", "pytest_terminal_summary"]
 
+GATE_PROPERTY = "ipseval-gate"  # of a test in reports: a decision in one line, or the values of a baseline
 PROPERTY = "ipseval"  # of a failed test in reports, such as those of --junit-xml: the decision
 
 
@@ -124,11 +126,18 @@ class BaselineChecks:
             command = f"pytest --ipseval-update {test}".rstrip()
             pytest.fail(f"there is no baseline {path}. Write it: {command}", pytrace=False)
         try:
-            check(evaluation, path, update=self.update, **options)
+            check(evaluation, path, update=self.update, report=partial(self._keep_line, name), **options)
         except AssertionError as error:
             if self.node is not None:
                 self.node.user_properties.append((PROPERTY, str(error)))
             raise
+
+    def _keep_line(self, name: str | None, line: str) -> None:
+        """Keep a decision for the summary after the tests; `name` is that of the stored evaluation."""
+        if name is not None:
+            line = f"{name}: {line}"
+        if self.node is not None:
+            self.node.user_properties.append((GATE_PROPERTY, line))
 
     def _path(self, name: str | None) -> Path:
         """Return the path of a stored evaluation."""
@@ -145,7 +154,12 @@ def ipseval_baseline(request: pytest.FixtureRequest) -> BaselineChecks:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print an annotation of each failed gate where GitHub Actions runs the tests."""
+    """Print each decision in a line, and an annotation of each failed gate where GitHub Actions runs the tests."""
+    lines = list_gates(terminalreporter)
+    if lines and terminalreporter.config.option.verbose >= 0:
+        terminalreporter.section("ipseval gates")
+    for line in lines:
+        terminalreporter.write_line(line)
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     for report in terminalreporter.getreports("failed"):
@@ -153,6 +167,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             if name == PROPERTY:
                 path, line, test = report.location
                 terminalreporter.write_line(format_annotation(path, line or 0, test, str(text)))
+
+
+def list_gates(terminalreporter: pytest.TerminalReporter) -> list[str]:
+    """Return a line with the test and the decision for each gate that ran."""
+    lines = []
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") != "call":  # reports of fixtures repeat the properties of the test
+                continue
+            for name, line in report.user_properties:
+                if name == GATE_PROPERTY:
+                    lines.append(f"{report.nodeid}: {line}")
+    return lines
 
 
 def format_annotation(path: str, line: int, title: str, text: str) -> str:

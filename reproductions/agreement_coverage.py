@@ -1,14 +1,13 @@
 """How often intervals of the agreement of two rankings contain the true agreement, in simulations.
 
-    python -m reproductions.agreement_coverage --cache FOLDER [--runs 25] [--mean-runs 6] [--write]
+    python -m reproductions.agreement_coverage --cache FOLDER [--runs 60] [--mean-runs 25] [--write]
 
 Values of 5 and 10 recommenders have equal true distances, and 100 or 1,000 users add noise. The second ranking
 swaps two recommenders of the first. In the other half of the settings two recommenders are far below the others
-in both rankings, and the second one has the others in a random order. Each run
-computes the interval of `order_agreement` from the values of the users, the one of `ProtocolStudy.compare_levels`
-from the estimates and their bootstrap, and for comparison the quantiles of the agreement in this bootstrap.
-`ProtocolStudy.table` averages over LOGS logs. The folder keeps what was made. --write puts
-the table into docs/tables/protocols.
+in both rankings, and the second one has the others in a random order. Each run computes the interval of
+`order_agreement` from the values of the users, the one of `ProtocolStudy.compare_levels` from the estimates and
+their bootstrap, and for comparison the quantiles of the agreement in this bootstrap. `ProtocolStudy.table`
+averages over LOGS logs. The folder keeps what was made. --write puts the table into docs/tables/protocols.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from reproductions.tables import ROOT, deliver, markdown
 PAGE = ROOT / "docs" / "protocols.md"
 N_RECOMMENDERS = (5, 10)
 N_USERS = (100, 1000)
-DISTANCES = (0.01, 0.03, 0.003)
+DISTANCES = (0.003, 0.01, 0.03)
 TWO_SWAPPED = "two swapped"
 TWO_FAR_BELOW = "others shuffled, two far below"
 ORDERS = (TWO_SWAPPED, TWO_FAR_BELOW)
@@ -227,9 +226,9 @@ def cached(folder: Path, cell: Cell, n_runs: int, n_mean_runs: int) -> tuple[pd.
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cache", type=Path, required=True, help="folder that keeps what was made")
-    parser.add_argument("--runs", type=int, default=25, help="draws of each setting")
+    parser.add_argument("--runs", type=int, default=60, help="draws of each setting")
     parser.add_argument(
-        "--mean-runs", type=int, default=6, help="draws of each setting for the mean over logs"
+        "--mean-runs", type=int, default=25, help="draws of each setting for the mean over logs"
     )
     parser.add_argument("--write", action="store_true", help=f"write the table of docs/{PAGE.name}")
     options = parser.parse_args(arguments)

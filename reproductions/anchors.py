@@ -317,10 +317,10 @@ def programmes_table(rows: pd.DataFrame) -> str:
 
 
 TABLES: Mapping[str, Any] = {
-    "anchors": anchors_table,
-    "anchor-checks": checks_table,
+    "reference-values": anchors_table,
+    "reference-value-checks": checks_table,
     "exploration": exploration_table,
-    "programmes": programmes_table,
+    "batches": programmes_table,
 }
 
 

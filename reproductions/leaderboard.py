@@ -4,7 +4,11 @@
 
 OUT gets, for each log and recommender, the chosen settings, the ranks of the test positives and the γ of its
 lists. What is there is not made again: a run that was killed goes on where it stopped. --write puts the
-tables into docs/reproductions.md, and the picture beside it.
+tables into docs/reproductions.md, and draws the picture from them.
+
+    python -m reproductions.leaderboard --picture
+
+draws the picture from the tables of the page, without a new run.
 """
 
 from __future__ import annotations
@@ -48,6 +52,10 @@ LIST = 50
 GAMMAS = np.round(np.linspace(-1, 3.1, 42), 1)
 # −1: all of popularity is taste; 1: none of it is. Above, what is popular would be liked less.
 BELIEVABLE = (-1.0, 1.0)
+# Columns of the table of one log.
+AOA, SNIPS, RANGE = "AOA", "SNIPS", "plausible range"
+BOARDS = PAGE.parent / "tables" / "reproductions" / "leaderboard-boards.csv"
+PICTURE = PAGE.parent / "images" / "leaderboard.svg"
 # Recall@20 on Gowalla as printed: item-kNN by BARS (github.com/xue-pai/Open-CF-Benchmark), the others in the
 # README of UltraGCN (10.1145/3459637.3482291).
 PUBLISHED = {"item-kNN": 0.1570, "NGCF": 0.1570, "LightGCN": 0.1830, "UltraGCN": 0.1862}
@@ -263,9 +271,9 @@ def board(one: Judged, metric: str = METRICS[0]) -> str:
             cells += [""] * 6
         rows.append([name, *cells])
     header = (
-        f"{one.name}, {metric}", "plain (aoa)", f"weighted, γ = {one.gamma:.2f}", "plausible range",
-        "ahead of the next by",
-        "smallest gain seen with 80%", "Holm's p", "Holm's p, weighted", "P ahead", "ahead for γ",
+        f"{one.name}, {metric}", AOA, f"{SNIPS}, γ = {one.gamma:.2f}", RANGE, "gain over the next",
+        "gain detected with 80% power", "p (Holm), AOA", "p (Holm), SNIPS", "P(better than next)",
+        "better than the next for γ",
     )  # fmt: skip
     low, high = min(one.gammas), max(one.gammas)
     train, test = len(one.split.train), len(one.split.test)
@@ -307,32 +315,39 @@ def tables(judged: list[Judged]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
-    """Draw each log: every recommender by AOA, weighted, and corrected with its doubt."""
+def read_values(cells: pd.Series) -> pd.DataFrame:
+    """Return the numbers of cells such as "0.1889 [0.1864, 0.1914]" or "[0.000, 0.215]"."""
+    numbers = cells.str.extract(r"^(?P<estimate>[\d.]+)? ?\[(?P<ci_low>[\d.]+), (?P<ci_high>[\d.]+)\]$")
+    return numbers.astype(float)
+
+
+def picture(boards: Path, path: Path) -> None:
+    """Draw the tables of all logs: every recommender by AOA and SNIPS, with the plausible range."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
+    tables_of_logs = dict(list(pd.read_csv(boards).groupby("table", sort=False)))
     with pyplot.rc_context({"svg.hashsalt": "leaderboard", "font.size": 8}):
-        figure, axes = pyplot.subplots(1, len(judged), figsize=(11, 3.8), layout="constrained")
-        for axis, one in zip(axes, judged, strict=True):
-            plain, weighted = one.value(metric, "aoa"), one.value(metric, "snips-global")
-            corrected = one.order.loc[metric]
-            names = list(plain.index)[::-1]
-            height = np.arange(len(names))
-            band = corrected.loc[names]
+        figure, axes = pyplot.subplots(1, len(tables_of_logs), figsize=(11, 3.8), layout="constrained")
+        for axis, (title, table) in zip(axes, tables_of_logs.items(), strict=True):
+            log, metric = str(title).rsplit(", ", 1)
+            rows = table.iloc[::-1].dropna(axis="columns", how="all")
+            snips_column = next(column for column in map(str, rows) if column.startswith(f"{SNIPS}, γ"))
+            height = np.arange(len(rows))
+            plausible = read_values(rows[RANGE])
             axis.hlines(
-                height, band["ci_low"], band["ci_high"], color="0.8", lw=5, label="plausible range, 95%"
+                height, plausible["ci_low"], plausible["ci_high"], color="0.8", lw=5, label=f"{RANGE}, 95%"
             )
-            for frame, color, marker, label in (
-                (plain, "C0", "o", "plain average"), (weighted, "C1", "s", "weighted"),
+            for column, color, marker, label in (
+                (AOA, "C0", "o", AOA), (snips_column, "C1", "s", f"{SNIPS}, γ of recommendation lists"),
             ):  # fmt: skip
-                own = frame.loc[names]
-                axis.hlines(height, own["ci_low"], own["ci_high"], color=color)
-                axis.plot(own["estimate"], height, marker, color=color, ms=4, label=label)
-            axis.set_yticks(height, names)
-            axis.set_title(one.name)
+                values = read_values(rows[column])
+                axis.hlines(height, values["ci_low"], values["ci_high"], color=color)
+                axis.plot(values["estimate"], height, marker, color=color, ms=4, label=label)
+            axis.set_yticks(height, rows["name"])
+            axis.set_title(log)
             axis.set_xlabel(metric)
             axis.set_xlim(left=0)
         figure.legend(
@@ -344,12 +359,18 @@ def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out", type=Path)
+    parser.add_argument("out", type=Path, nargs="?", help="folder of what is made")
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--only", nargs="+", choices=LOGS, help="make these, and print no tables")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--picture", action="store_true", help="only draw the picture from the tables")
     options = parser.parse_args()
+    if options.picture:
+        picture(BOARDS, PICTURE)
+        return
+    if options.out is None:
+        parser.error("name the folder OUT, or pass --picture")
     tasks = [(log, name) for log in options.only or LOGS for name in GRID]
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         for line in pool.imap_unordered(partial(make, options.out, options.data), tasks):
@@ -359,7 +380,7 @@ def main() -> None:
     judged = [Judged(options.out, options.data, name) for name in LOGS]
     deliver(tables(judged), PAGE if options.write else None)
     if options.write:
-        picture(judged, PAGE.parent / "images" / "leaderboard.svg")
+        picture(BOARDS, PICTURE)
 
 
 if __name__ == "__main__":

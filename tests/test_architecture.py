@@ -53,6 +53,8 @@ THIRD_PARTY = {
     "reporting.plots": {"matplotlib"},
     "propensity": {"scipy", "statsmodels", "pandas", "narwhals"},
     "ranking._scorers": {"pandas"},
+    "ranking.lists": {"pandas"},
+    "ranking._user_functions": {"pandas"},
     "ranking._parquet": {"pandas", "pyarrow"},
     "ranking.baselines": {"scipy"},
     **{f"ranking.kernels.{name}": {"numba", "llvmlite"} for name in ("numba_compile", "numba_count")},

@@ -55,7 +55,7 @@ def _run_evaluate(options: argparse.Namespace) -> int:
     result = evaluate(
         models,
         split,
-        propensity=build_propensity(options, split, impressions),
+        propensity=build_propensity(options, split, impressions, split.test.impressions),
         metrics=split_labels(options.metrics) or [],
         estimators=split_labels(options.estimators),
         candidates=candidates,

@@ -226,9 +226,15 @@ def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray | 
 
 
 def build_propensity(
-    options: argparse.Namespace, log: HasIds, exposures: ImpressionLog | None = None
+    options: argparse.Namespace,
+    log: HasIds,
+    exposures: ImpressionLog | None = None,
+    test_exposures: ImpressionLog | None = None,
 ) -> PropensityModel | None:
-    """Return the propensity model that the options name, or None; random exposure gets the ids of `log`."""
+    """Return the propensity model that the options name, or None; random exposure gets the ids of `log`.
+
+    `test_exposures` are the impressions that could produce the held-out clicks; None: all `exposures`.
+    """
     from ipseval.propensity import PowerLawPropensity
 
     is_power_law = options.gamma is not None
@@ -244,7 +250,7 @@ def build_propensity(
             "recommenders on the random exposure itself."
         )
     if options.propensity is not None:
-        return _parse_propensity(options, exposures)
+        return _parse_propensity(options, exposures, test_exposures)
     if not is_power_law:
         return None
 
@@ -261,7 +267,9 @@ def build_propensity(
     )
 
 
-def _parse_propensity(options: argparse.Namespace, exposures: ImpressionLog | None) -> PropensityModel:
+def _parse_propensity(
+    options: argparse.Namespace, exposures: ImpressionLog | None, test_exposures: ImpressionLog | None
+) -> PropensityModel:
     """Return the model of the label, or of the table, in --propensity."""
     from ipseval.propensity import PROPENSITIES, KnownPropensity, parse_propensity
 
@@ -282,7 +290,8 @@ def _parse_propensity(options: argparse.Namespace, exposures: ImpressionLog | No
         raise InputError(
             f"--propensity {name} needs impressions: a LOG with a column of clicks, named by --clicked."
         )
-    return replace(model, log=exposures, examination=fit_examination(options, exposures))  # type: ignore[type-var]  # a dataclass
+    log = exposures if test_exposures is None else test_exposures
+    return replace(model, log=log, examination=fit_examination(options, exposures))  # type: ignore[type-var]  # a dataclass
 
 
 def fit_examination(options: argparse.Namespace, exposures: ImpressionLog) -> Any:
@@ -330,6 +339,7 @@ def load_random_exposure(options: argparse.Namespace, ids: HasIds) -> RandomExpo
     """Return the random exposure of --random-exposure in the ids of a log or split, or None."""
     from ipseval.data.exposure_design import PROBABILITY
     from ipseval.data.random_exposure import RandomExposure
+    from ipseval.data.reading.exposure_tables import read_random_exposure
 
     path = options.random_exposure
     allocation_path = getattr(options, "allocation", None)
@@ -339,18 +349,17 @@ def load_random_exposure(options: argparse.Namespace, ids: HasIds) -> RandomExpo
         return None
     frame = load_table(path, {"user": options.user, "item": options.item}, ("positive", "threshold"))
     threshold = parse_file_entry(path, None).parse_options().get("threshold")
-    if "positive" not in frame.columns:
-        if threshold is None or "value" not in frame.columns:
-            raise InputError(
-                f"{path} must have a column 'positive' (0 or 1), or ratings with a threshold. Name them as "
-                "in shown.csv:value=rating,threshold=4."
-            )
+    if threshold is None:
+        threshold = getattr(options, "threshold", None)
+    if "positive" not in frame.columns and "value" in frame.columns and isinstance(threshold, float):
         frame = frame.assign(positive=frame["value"] >= threshold)
     inclusion_probability: str | pd.DataFrame | None = None
     if allocation_path is not None:
         inclusion_probability = load_table(allocation_path, {"user": options.user, "item": options.item})
     elif PROBABILITY in frame.columns:
         inclusion_probability = PROBABILITY
+    if inclusion_probability is None and "positive" not in frame.columns:
+        return read_random_exposure(frame, ids, threshold)
     if inclusion_probability is None:
         return RandomExposure.from_frame(frame, ids)
     return RandomExposure.from_frame(

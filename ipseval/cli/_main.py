@@ -42,7 +42,7 @@ EXIT_CODES = """exit codes:
   1    of compare: worse
   2    wrong input or options, with the reason on standard error
   3    of compare: suspiciously better
-  4    of compare: inconclusive
+  4    of compare: cannot tell
   5    of compare: no difference in any user, with a margin of 0
   130  interrupted
   141  the reader of the output closed it"""
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: success. 1, 3, 4 and 5, of `compare`: worse, suspiciously better, inconclusive, no difference and
+        0: success. 1, 3, 4 and 5, of `compare`: worse, suspiciously better, cannot tell, no difference and
         margin 0. 2: wrong input, or an error in a recommender, with the reason on standard error.
         130: interrupted. 141: the reader of the output closed it.
 
@@ -211,6 +211,9 @@ OTHER_PROGRAMS = {
     "csv": "--out table.csv",
     "latex": "--format latex",
     "random": "--random-exposure FILE of `ipseval correct`",
+    "items_per_user": "--n-items",
+    "users_per_item": "--n-users",
+    "groups": "--by",
     "max_drop": "--margin",
     "baseline": "a stored result as the second FILE",
     "candidate": "a stored result as the first FILE",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ipseval.cli import _options
 from ipseval.cli._options import Command
 from ipseval.cli._output import check_out, deliver_result
-from ipseval.errors import InputError, UnknownNameError
+from ipseval.errors import InputError
 
 if TYPE_CHECKING:
     from ipseval.evaluation import Evaluation
@@ -117,7 +117,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     add(
         "--rules",
         metavar="FILE",
-        help="TOML file with margin and at-least of several metrics in its table [gate]",
+        help="TOML file with margin, suspicious and at-least of several metrics in its table [gate]",
     )
     add(
         "--weeks",
@@ -133,7 +133,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="implausible improvement, relative to OLD; default: 0.5",
     )
-    add("--lenient", action="store_true", help="exit code 0 for an inconclusive comparison")
+    add("--lenient", action="store_true", help="exit code 0 if the gate cannot tell, or for no difference")
     add(
         "--preflight",
         action="store_true",
@@ -181,21 +181,11 @@ def _run_compare(options: argparse.Namespace) -> int:
         old = new
         if options.old not in (None, options.new):
             old = Evaluation.load(options.old)
-        try:
-            if has_rules:
-                rules = {"rules": options.rules, "limits": parse_limits(options.at_least)}
-                result = _gate_by_rules(new, old, candidate, {**arguments, **rules})
-            else:
-                result = gate(new, old, candidate=candidate, **arguments)
-        except UnknownNameError:
-            raise
-        except InputError:
-            if new is not old:  # the difference is printed although the gate cannot decide
-                pairs = None
-                if candidate is not None:
-                    pairs = {candidate: incumbent or candidate}
-                deliver_result(new.diff(old, models=pairs), options)
-            raise
+        if has_rules:
+            rules = {"rules": options.rules, "limits": parse_limits(options.at_least)}
+            result = _gate_by_rules(new, old, candidate, {**arguments, **rules})
+        else:
+            result = gate(new, old, candidate=candidate, **arguments)
     deliver_result(result, options)
     return int(result.exit_code)
 
@@ -243,7 +233,7 @@ COMPARE = Command(
     description=(
         "Print the paired difference of two stored results, and the decision in the last line.\n"
         "Exit code 0: better, identical, or not worse. 1: worse, or below a limit. 2: not comparable.\n"
-        "3: suspiciously better. 4: inconclusive. 5: no difference, and margin 0."
+        "3: suspiciously better. 4: cannot tell. 5: no difference, and margin 0."
     ),
     examples=(
         "ipseval compare new.npz old.npz --model v2=v1 --out gates/2026-W31.npz",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
 from ipseval.correction._path import CorrectionPath, check_averages, compute_path_with_odds
 from ipseval.correction._posterior import RandomSample, compute_posterior
@@ -29,15 +32,21 @@ from ipseval.correction.prediction_powered import (
 )
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import READ_ADVICE, RandomExposure
+from ipseval.data.reading.column_names import match_columns
+from ipseval.data.reading.exposure_tables import read_random_exposure
+from ipseval.data.reading.rating_scale import Threshold, check_threshold
 from ipseval.data.splits import Split
+from ipseval.data.splits.split import resolve_split
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
+from ipseval.evaluation.request import name_models, pair_models
 from ipseval.metrics import Metric
 from ipseval.metrics.labels import resolve_metrics
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.list_coverage import check_lists, resolve_missing
 from ipseval.ranking.ranked_positives import ALL_ITEMS, check_same_positives
 from ipseval.utils.checks import check_choice, check_fraction, check_models, check_type
+from ipseval.utils.columns import as_frame
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
 from ipseval.utils.ids import is_member, same_ids, union_keys, unique_keys
 from ipseval.utils.public import public_function
@@ -48,10 +57,15 @@ DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 
 @public_function
 def correct(
-    models: Mapping[str, Any] | Evaluation,
-    split: Split,
+    models: Any,
+    split: Any | None = None,
+    test: Any | None = None,
     *,
-    random_exposure: RandomExposure | None = None,
+    train: Any | None = None,
+    threshold: Threshold | None = None,
+    users: npt.ArrayLike | None = None,
+    items: npt.ArrayLike | None = None,
+    random_exposure: Any | None = None,
     interactions: Interactions | None = None,
     reference_values: ReferenceValuesLike | None = None,
     source: Source | None = None,
@@ -71,13 +85,20 @@ def correct(
 
     Parameters
     ----------
-    models : mapping or Evaluation
+    models : mapping, one recommender or Evaluation
         Name -> scorer or trained model, as in `evaluate`. An `Evaluation` of the same split is not ranked
         again; it cannot be combined with `random_exposure`, whose pairs it has not ranked.
-    split : Split
+    split : Split, optional
         Training and test part of the log, from which the odds and AOA are computed.
-    random_exposure : RandomExposure, optional
-        Pairs shown at random to users drawn at random. Pairs of the training part are excluded and counted.
+    train, test : data frames, logs, mappings, matrices or paths, optional
+        Training and held-out interactions, as in `evaluate`; pass these or `split`.
+    threshold : float, "all" or None, default None
+        Smallest value of a positive in `train`, `test` and a table of `random_exposure`.
+    users, items : array-like of ids, optional
+        All users and items of `train` and `test`, as in `evaluate`.
+    random_exposure : RandomExposure, data frame, path, mapping or list of tuples, optional
+        Pairs shown at random to users drawn at random. A table has users, items, and an outcome of 0 and 1
+        (positive, label, clicked, …) or ratings. Pairs of the training part are excluded and counted.
     interactions : Interactions, optional
         Every pair of the log, positive or not, such as all ratings, over the ids of the split. The exposure
         of the log can be estimated more directly from them than from positives.
@@ -147,14 +168,26 @@ def correct(
 
     Without random exposure, the log does not identify the level, so the second row is an interval only.
     """
+    split_threshold = threshold
+    is_split = isinstance(split, Split)
+    if threshold is not None and (is_split or not any(map(_holds_values, (split, train, test)))):
+        split_threshold = None
+    training_data = split if train is None else train
+    split = resolve_split(
+        split, train, test, threshold=split_threshold, users=users, items=items, function="correct"
+    )
     if not isinstance(models, Evaluation):
+        models = name_models(models, split)
         check_models(models, "models", "scorer")
-    check_type("split", split, Split, " Make it with split_random or Split.from_frames.")
+        models = pair_models(models, training_data)
     split.check_seen_excluded("the correction")
     check_fraction("confidence_level", confidence_level)
     check_choice("missing_lists", missing_lists, ("zero", "drop", "raise"))
-    if random_exposure is not None:
-        check_type("random_exposure", random_exposure, RandomExposure, READ_ADVICE)
+    if random_exposure is not None and not isinstance(random_exposure, RandomExposure):
+        _refuse_other_objects(random_exposure)
+        random_exposure = read_random_exposure(random_exposure, split, check_threshold(threshold))
+    elif split_threshold is None and threshold is not None:
+        raise InputError("threshold applies to ratings; got none. Leave it out.")
     if interactions is not None:
         check_interactions(interactions, "interactions")
     parsed_values = parse_reference_values(reference_values, source)
@@ -180,6 +213,24 @@ def correct(
         confidence_level=confidence_level,
         rng=rng,
     )
+
+
+def _holds_values(part: object) -> bool:
+    """Return whether a threshold applies to a part: not to frames of users and items alone."""
+    if part is None:
+        return False
+    frame = as_frame(part)
+    if frame is None:
+        return True
+    columns = [str(column) for column in frame.columns]
+    return bool(match_columns(columns, {}, ("value",), essential=()).columns)
+
+
+def _refuse_other_objects(random_exposure: object) -> None:
+    """Raise `InputError` unless an object is a table of pairs."""
+    is_table = isinstance(random_exposure, (Mapping, list, str, os.PathLike, pd.Series))
+    if not is_table and as_frame(random_exposure) is None:
+        check_type("random_exposure", random_exposure, RandomExposure, READ_ADVICE)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

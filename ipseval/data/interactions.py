@@ -171,7 +171,8 @@ class Interactions(Log):
     Attributes
     ----------
     impressions : ImpressionLog or None
-        The impression log whose clicked pairs these are.
+        The impression log whose clicked pairs these are; of a test part by `split_global_time`, its impressions
+        from the beginning of the test part on.
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from ipseval.data.exposure_design import read_answers
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions, check_codes, check_interactions, to_row_selection
+from ipseval.data.reading.column_names import match_columns
 from ipseval.errors import DataWarning, InputError
 from ipseval.utils.checks import (
     as_float_vector,
@@ -23,6 +25,7 @@ from ipseval.utils.checks import (
     format_examples,
     warn_user,
 )
+from ipseval.utils.columns import frame_columns
 from ipseval.utils.ids import align_rows, find_positions, is_member, mark_repeats, unique_keys
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, as_readonly, assign
@@ -140,9 +143,9 @@ class RandomExposure:
         frame: IntoFrame,
         ids: HasIds,
         *,
-        user: str = "user",
-        item: str = "item",
-        positive: str = "positive",
+        user: str | None = None,
+        item: str | None = None,
+        positive: str | None = None,
         inclusion_probability: str | IntoFrame | None = None,
         missing: Literal["raise", "drop"] = "raise",
     ) -> RandomExposure:
@@ -154,9 +157,9 @@ class RandomExposure:
             One row per pair that was shown at random.
         ids : Split, Interactions or another object with user_ids and item_ids
             The universe of ids.
-        user, item, positive : str
+        user, item, positive : str, optional
             Names of the columns; the column of positives holds True/False or 1/0. Default: the names of the
-            parameters.
+            parameters, or their usual names, such as user_id, sku and label.
         inclusion_probability : str or data frame, optional
             The allocation of `plan_exposure(design=…)`, to which the frame has the answers; or the name of a
             column of the frame with the probability that each pair is shown. Default: all pairs were shown
@@ -214,6 +217,8 @@ class RandomExposure:
         ...     shown, Interactions.from_frame(shown), inclusion_probability="probability").weight.round(2)
         array([4.  , 1.33, 1.33])
         """
+        named_columns = {"user": user, "item": item, "positive": positive}
+        user, item, positive = _find_columns(frame, named_columns)
         if inclusion_probability is None:
             if missing != "raise":
                 raise InputError(
@@ -468,6 +473,24 @@ class RandomExposure:
         keep = ~is_member(self.pair_key, log.pair_key)
         n_removed = int((~keep).sum())
         return replace(self.select(keep), n_dropped=self.n_dropped + n_removed)
+
+
+def _find_columns(frame: IntoFrame, names: Mapping[str, str | None]) -> tuple[str, str, str]:
+    """Return the columns of users, items and positives: named by the caller, or with the usual names."""
+    columns = sorted(frame_columns(frame), key=str)
+    known_names = dict(names)
+    for role in ("user", "item", "positive"):
+        if known_names[role] is None and role in columns:
+            known_names[role] = role
+    roles = {"user": known_names["user"], "item": known_names["item"], "outcome": known_names["positive"]}
+    match = match_columns(columns, roles, ("user", "item", "outcome", "clicked"), essential=())
+    outcome = match.columns.get("outcome", match.columns.get("clicked"))
+    # A column that is missing is named in the error of the reader.
+    return (
+        known_names["user"] or match.columns.get("user", "user"),
+        known_names["item"] or match.columns.get("item", "item"),
+        known_names["positive"] or outcome or "positive",
+    )
 
 
 def _check_positives(value: FloatArray, name: str) -> None:

@@ -100,15 +100,16 @@ MOST_ZEROS = 0.1  # largest share of zeros in two rows of ids, whereas a row of 
 def _convert_pairs(source: object) -> object:
     """Return an array of pairs (user, item) as a list of tuples, and every other object unchanged.
 
-    An array of whole numbers with two columns holds pairs if a number exceeds 1. Otherwise, it may be a matrix
-    of users × two items.
+    An array with text may have further columns of values and times. An array of whole numbers with two columns
+    holds pairs if a number exceeds 1. Otherwise, it may be a matrix of users × two items.
     """
     if not isinstance(source, np.ndarray) or source.ndim != 2 or np.ma.isMaskedArray(source):
         return source
     if not _may_hold_ids(source):
         return source
     n_rows, n_columns = source.shape
-    if n_columns == 2:
+    holds_text = source.dtype.kind in "USO"  # no matrix does
+    if n_columns == 2 or (holds_text and n_columns in (3, 4)):
         return list(map(tuple, source.tolist()))
     if n_rows == 2 and bool((source == 0).mean() <= MOST_ZEROS):
         raise InputError(
@@ -121,6 +122,8 @@ def _may_hold_ids(array: AnyArray) -> bool:
     """Return whether an array holds text, or whole numbers of which one exceeds 1."""
     if array.dtype.kind in "US":
         return True
+    if array.dtype.kind == "O":
+        return array.size > 0 and any(isinstance(entry, str) for entry in array[0])
     return array.dtype.kind in "iu" and array.size > 0 and bool(array.max() > 1 and array.min() >= 0)
 
 
@@ -129,9 +132,14 @@ def refuse_plain_array(source: object) -> None:
     if not isinstance(source, np.ndarray) or np.ma.isMaskedArray(source):
         return
     if source.dtype.names is None:
+        columns = ["user", "item", "rating", "timestamp"]
+        if source.ndim == 2 and source.shape[1] in (3, 4):
+            columns = columns[: source.shape[1]]
+        else:
+            columns = columns[:2]
         raise InputError(
             f"`source` must be a path, a data frame, a mapping or a sparse matrix; got an array of shape "
-            f"{source.shape}. Pass pandas.DataFrame(source, columns=['user', 'item']) if its rows are pairs, "
+            f"{source.shape}. Pass pandas.DataFrame(source, columns={columns}) if its rows are interactions, "
             "or scipy.sparse.csr_matrix(source) if it is a users × items matrix."
         )
 

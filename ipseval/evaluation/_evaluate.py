@@ -31,6 +31,7 @@ from ipseval.evaluation.request import (
     Request,
     check_candidates,
     name_models,
+    pair_models,
     read_propensity_column,
     resolve_propensity,
 )
@@ -159,17 +160,19 @@ def evaluate(
     """
     # Every check runs before the ranking, which may take hours.
     has_parts = not isinstance(split, Split)
+    training_data = split if train is None else train
     split = resolve_split(split, train, test, threshold=threshold, users=users, items=items)
     models = name_models(models, split)
     check_models(models, "models", "scorer")
     if has_parts:
+        models = pair_models(models, training_data)
         warn_about_order(models, split, has_users=users is not None, has_items=items is not None)
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_ranks_of_split(model, split, name)
-    if propensity is None and estimators is None and split.train.impressions is not None:
-        propensity = ImpressionPropensity(log=split.train.impressions)
-    propensity = read_propensity_column(propensity, test)
+    if propensity is None and estimators is None and split.test.impressions is not None:
+        propensity = ImpressionPropensity(log=split.test.impressions)
+    propensity = read_propensity_column(propensity, test, split.n_items)
     fitted = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)

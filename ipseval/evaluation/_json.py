@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,7 +73,7 @@ def evaluation_record(
     """Return an evaluation as a JSON text; NaN becomes null."""
     page = content.page
     assert page is not None  # the record has the contents of a page
-    tables = build_tables(content)
+    tables = build_tables(replace(content, page=None))  # its notes and warnings are those of the page
     settings = {name: record.get(name) for name in SETTINGS}
     remarks = []
     for remark in tables.remarks:

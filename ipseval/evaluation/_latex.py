@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ipseval.evaluation.report_content import (
     print_estimates,
 )
 from ipseval.evaluation.report_tables import describe_size
+from ipseval.reporting.formatting import LEVEL
 from ipseval.reporting.markup import escape_latex
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int
 
@@ -24,6 +26,9 @@ WIDE = "models x metrics"
 LAYOUTS = (LONG, WIDE)
 MOST_DIGITS = 17  # a float has no more
 MARK = r"$^{u}$"  # mark of an unreliable estimate
+SIGNIFICANT = (
+    r"$^{\dagger}$"  # mark of an estimate that is significantly lower than the highest of its column
+)
 UNDEFINED = "--"
 
 
@@ -36,28 +41,31 @@ def write_latex(
     label: str | None,
     notes: bool,
     bold: bool,
+    significance: bool,
     digits: int,
 ) -> str:
     """Write the table; see `Evaluation.to_latex` for the options."""
     check_choice("layout", layout, LAYOUTS)
     check_bool("notes", notes)
     check_bool("bold", bold)
+    check_bool("significance", significance)
     if check_positive_int("digits", digits) > MOST_DIGITS:
         raise InputError(f"digits must be at most {MOST_DIGITS}; got {digits}.")
     _check_text("caption", caption)
     _check_label(label)
     tables = _choose_tables(content, labels)
+    style = CellStyle(bold=bold, significance=significance)
     columns: Columns = {}
     for table in tables:
         for name in table.labels:
             columns[table.metric, name] = print_estimates(content, table.verdict, name, digits)
     if layout == LONG:
-        lines = _write_long_tabular(content, tables, columns, bold=bold)
+        lines = _write_long_tabular(content, tables, columns, style)
     else:
-        lines = _write_wide_tabular(content, tables, columns, bold=bold)
+        lines = _write_wide_tabular(content, tables, columns, style)
     if notes:
         with_intervals = layout == LONG
-        note_lines = _write_notes(content, tables, columns, bold=bold, with_intervals=with_intervals)
+        note_lines = _write_notes(content, tables, columns, style, with_intervals=with_intervals)
         lines = _wrap_in_threeparttable(lines, note_lines)
     if caption is not None or label is not None:
         lines = _wrap_in_table(lines, caption, label)
@@ -65,6 +73,14 @@ def write_latex(
 
 
 Columns = dict[tuple[str, str], dict[str, PrintedEstimate]]
+
+
+@dataclass(frozen=True)
+class CellStyle:
+    """Whether the highest estimates are bold, and whether significantly lower ones are marked."""
+
+    bold: bool
+    significance: bool
 
 
 def _check_text(name: str, value: object) -> None:
@@ -116,13 +132,13 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
 
 
 def _write_long_tabular(
-    content: ReportContent, tables: Sequence[TableLayout], columns: Columns, *, bold: bool
+    content: ReportContent, tables: Sequence[TableLayout], columns: Columns, style: CellStyle
 ) -> list[str]:
     """Return a block of rows per metric; an estimator has a column of numbers and one of intervals."""
     labels = tables[0].labels
     heads = [rf"\multicolumn{{2}}{{c}}{{{escape_latex(content.column_names[label])}}}" for label in labels]
     width = 1 + 2 * len(labels)
-    letters = r"r@{\ }l" * len(labels)
+    letters = r"r@{\ \ }l" * len(labels)  # a mark fits between a number and its interval
     lines = [
         rf"\begin{{tabular}}{{l{letters}}}",
         r"\toprule",
@@ -138,13 +154,13 @@ def _write_long_tabular(
                 interval = escape_latex(estimate.interval)
                 if _is_marked(estimate):
                     interval = MARK
-                row += [_format_estimate(estimate, bold=bold), interval]
+                row += [_format_estimate(estimate, style), interval]
             lines.append(" & ".join(row) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
 def _write_wide_tabular(
-    content: ReportContent, tables: Sequence[TableLayout], columns: Columns, *, bold: bool
+    content: ReportContent, tables: Sequence[TableLayout], columns: Columns, style: CellStyle
 ) -> list[str]:
     """Return a row per recommender, with the estimators of each metric side by side."""
     labels = tables[0].labels
@@ -167,7 +183,7 @@ def _write_wide_tabular(
         for metric in metrics:
             for label in labels:
                 estimate = columns[metric, label][model]
-                cell = _format_estimate(estimate, bold=bold)
+                cell = _format_estimate(estimate, style)
                 if _is_marked(estimate):
                     cell += rf"\rlap{{{MARK}}}"  # without width, so that the numbers stay aligned
                 row.append(cell)
@@ -183,13 +199,15 @@ def _break_head(head: str) -> str:
     return rf"\shortstack[r]{{{escape_latex(name)}\\{escape_latex('(' + assumption)}}}"
 
 
-def _format_estimate(estimate: PrintedEstimate, *, bold: bool) -> str:
+def _format_estimate(estimate: PrintedEstimate, style: CellStyle) -> str:
     """Return the LaTeX of an estimate without its interval."""
     if np.isnan(estimate.value):
         return UNDEFINED
     text = escape_latex(estimate.text)
-    if bold and estimate.is_best:
-        return rf"\textbf{{{text}}}"
+    if style.bold and estimate.is_best:
+        text = rf"\textbf{{{text}}}"
+    if style.significance and estimate.is_behind:
+        text += rf"\rlap{{{SIGNIFICANT}}}"  # without width, so that the numbers stay aligned
     return text
 
 
@@ -202,8 +220,8 @@ def _write_notes(
     content: ReportContent,
     tables: Sequence[TableLayout],
     columns: Columns,
+    style: CellStyle,
     *,
-    bold: bool,
     with_intervals: bool,
 ) -> list[str]:
     """Return the notes below the table: data, assumption, meaning of bold and marks, warnings."""
@@ -211,12 +229,17 @@ def _write_notes(
     size = describe_size(content, estimands, with_intervals=with_intervals)
     lines = [escape_latex(size)]
     if content.text.assumption:
-        lines.append(escape_latex(content.text.assumption))
+        lines.append(_raise_exponents(escape_latex(content.text.assumption)))
     estimates: list[PrintedEstimate] = []
     for column in columns.values():
         estimates += column.values()
-    if bold and any(estimate.is_best for estimate in estimates):
+    if style.bold and any(estimate.is_best for estimate in estimates):
         lines.append("Bold: the highest estimate of each column and metric.")
+    if style.significance and any(estimate.is_behind for estimate in estimates):
+        lines.append(
+            f"{SIGNIFICANT} significantly lower than the highest estimate of its column and metric "
+            f"(paired test, Holm's correction, $p < {LEVEL:g}$)."
+        )
     if any(np.isnan(estimate.value) for estimate in estimates):
         lines.append(f"{UNDEFINED}: undefined or suppressed.")
     flags = {}
@@ -227,6 +250,11 @@ def _write_notes(
     for warning in flag_warnings(flags, tables[0].labels, content.names):
         lines.append(f"{MARK} {escape_latex(warning)}")
     return lines
+
+
+def _raise_exponents(text: str) -> str:
+    """Return escaped text with numbers after a caret as exponents."""
+    return re.sub(r"\\textasciicircum\{\}([0-9.]*[0-9])", r"$^{\1}$", text)
 
 
 def _wrap_in_threeparttable(lines: Sequence[str], notes: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -111,8 +111,9 @@ class EvaluationDiff(Result):
         for estimate in new.estimates.values():
             if estimate.weighted:
                 weighted[estimate.estimator] = None
-        only_new = [model for model in new.models if model not in old_names]
-        only_old = [model for model in old.models if model not in old_models]
+        compared_names = {*old_names, *old_models}
+        only_new = _list_missing(new.models, old.models, compared_names)
+        only_old = _list_missing(old.models, new.models, compared_names)
 
         return cls(
             frame=frame,
@@ -229,6 +230,15 @@ def _match_models(
         f"no recommender {problem}; the new evaluation has {', '.join(new.models)}, the old one "
         f"{', '.join(old.models)}. Pass models={{new name: old name}}."
     )
+
+
+def _list_missing(models: Sequence[str], other_models: Sequence[str], compared: Set[str]) -> list[str]:
+    """Return the models that the other evaluation lacks and that are not compared under another name."""
+    missing = []
+    for model in models:
+        if model not in other_models and model not in compared:
+            missing.append(model)
+    return missing
 
 
 def _compare_estimates(

@@ -252,7 +252,8 @@ class Evaluation(Result):
         except KeyError:
             raise InputError(
                 f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {', '.join(self.models)}; "
-                f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}."
+                f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}. Pass names of "
+                f"these, as in {self._word_example('estimate', (model, metric, estimator))}."
             ) from None
 
     def _metric_label(self, label: str) -> str:
@@ -316,6 +317,23 @@ class Evaluation(Result):
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
+
+    def _word_example(self, function: str, values: Sequence[object]) -> str | None:
+        """Return a call that works of a method that names an estimate, with the names among `values`."""
+        if function == "compare":
+            names = [value for value in values if value in self.models]
+            return f"compare(reference={(names or self.models)[0]!r})"
+        if function not in ("per_user", "estimate"):
+            return None
+        names = []
+        for labels, default in (
+            (self.models, self.models[0]),
+            (self.metrics, self.metrics[0]),
+            (self.estimators, self.estimators[-1]),
+        ):
+            named = [value for value in values if isinstance(value, str) and value in labels]
+            names.append(named[0] if named else default)
+        return f"{function}({', '.join(map(repr, names))})"
 
     def with_intervals(
         self,
@@ -484,11 +502,13 @@ class Evaluation(Result):
             return {}
         samples, propensity = self._power_law_samples()
         unweighted = next((estimator for estimator in self.definitions[1] if not estimator.weighted), None)
-        if propensity is None or unweighted is None:
+        # A range of the other metrics would be wide because weights hardly act, and not because γ does not matter.
+        metrics = [metric for metric in self.definitions[0] if metric.is_weighted_within_users]
+        if propensity is None or unweighted is None or not metrics:
             return {}
         estimator = self._find_weighted_counterpart(unweighted)
         try:
-            return find_gamma_ranges(samples, self.definitions[0], estimator, propensity, start=-1.0)
+            return find_gamma_ranges(samples, metrics, estimator, propensity, start=-1.0)
         except (PropensityError, InputError):
             # The propensity is not a power law, or a loaded file lacks the code of a custom metric.
             return {}
@@ -705,6 +725,10 @@ class Evaluation(Result):
             `frame` has a row per recommender, metric, estimator and γ; `tipping_points()` returns the γ at
             which two recommenders change order.
         """
+        if isinstance(gamma, str):
+            raise InputError(
+                f"gamma must be numbers; got {gamma!r}. Pass sensitivity(gamma=[-1, 0, 1]); .frame has a column metric."
+            )
         if self.propensity is None:
             return self._sensitivity_without_weights(gamma, standard_errors=standard_errors)
         return self._sensitivity(self.definitions, gamma, standard_errors=standard_errors)
@@ -830,7 +854,8 @@ class Evaluation(Result):
         by : label, frame, Series, or the result of `user_groups` or `item_groups`
             "popularity" (items in 10 groups by n*; "popularity:5"), "activity" (users in 4 groups by training
             interactions), "cold-users" or "cold-items" (fewer than 1 training interaction; "cold-users:5");
-            a frame with a column `user` or `item` and one attribute; a Series by id.
+            a frame with a column of users or items, under a usual name, and one attribute; a Series or mapping
+            by id; an array of groups in the order of the users or items.
         counts : TrainingCounts, optional
             For groups by count of ranks that were made without a split.
 
@@ -1075,12 +1100,13 @@ class Evaluation(Result):
         label: str | None = None,
         notes: bool = True,
         bold: bool = True,
+        significance: bool = True,
         digits: int = 2,
     ) -> str:
         r"""Return one table for booktabs, of all metrics.
 
-        It needs the package booktabs, and threeparttable with notes. Rows are sorted by the first column. An
-        unreliable estimate has a mark and no interval.
+        Load the packages in the document by ``\usepackage{booktabs,threeparttable}``; without notes, booktabs is
+        enough. Rows are sorted by the first column. An unreliable estimate has a mark and no interval.
 
         Parameters
         ----------
@@ -1101,6 +1127,9 @@ class Evaluation(Result):
         bold : bool, default True
             Whether the highest estimate of each column is bold, with those that are printed with the same
             digits; unreliable columns have none.
+        significance : bool, default True
+            Whether a dagger marks estimates that are significantly lower than the highest of their column and
+            metric, by paired tests with Holm's correction at a level of 0.05. `compare` returns the p-values.
         digits : int, default 2
             Significant digits of the intervals' half width.
 
@@ -1128,6 +1157,7 @@ class Evaluation(Result):
             label=label,
             notes=notes,
             bold=bold,
+            significance=significance,
             digits=digits,
         )
         return write_or_return(text, path)

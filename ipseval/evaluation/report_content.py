@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -148,8 +149,8 @@ class ReportContent:
             groups.setdefault(estimator.estimand, []).append(estimator.label)
         return groups
 
-    @property
-    def layouts(self) -> list[TableLayout]:
+    @cached_property
+    def layouts(self) -> tuple[TableLayout, ...]:
         """The tables of the report: one for each metric and estimand."""
         has_several = len(self.list_estimands()) > 1
         layouts = []
@@ -166,7 +167,7 @@ class ReportContent:
                     models=verdict.rankings[labels[0]].order,
                 )
                 layouts.append(layout)
-        return layouts
+        return tuple(layouts)
 
     def find_estimand(self, metric: str, estimator: str) -> str:
         """Return the estimand of a metric by an estimator."""
@@ -203,8 +204,15 @@ class ReportContent:
 
     def rows(self, metric: str, estimator: str) -> pd.DataFrame:
         """Return the rows of the frame of one metric and estimator."""
-        frame = self.frame
-        return frame[(frame["metric"] == metric) & (frame["estimator"] == estimator)]
+        return self._rows_by_column.get((metric, estimator), self.frame.iloc[:0])
+
+    @cached_property
+    def _rows_by_column(self) -> dict[tuple[str, str], pd.DataFrame]:
+        """Metric and estimator -> their rows of the frame, which every table asks for several times."""
+        rows_by_column = {}
+        for (metric, estimator), rows in self.frame.groupby(["metric", "estimator"], sort=False):
+            rows_by_column[str(metric), str(estimator)] = rows
+        return rows_by_column
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def _describe_weights(content: ReportContent) -> str:
         f"Effective sample size {support.ess:,.0f} with these weights, {support.ess_equal:,.0f} with equal "
         f"weights ({support.n_interactions:,} interactions)"
     )
-    if support.quality != "sufficient":
+    if support.quality in ("low", "unreliable"):  # a caution states clipped weights
         sentence += f": {support.quality}"
     cautions = content.diagnostics.set_index("estimator")["cautions"][verdict.weighted]
     if not cautions:
@@ -151,13 +151,13 @@ def _describe_interactions_without_propensity(content: ReportContent) -> str:
 
 
 def _build_metric_tables(content: ReportContent, digits: int) -> list[Table]:
-    """Return the tables of all metrics; only the tables of the first metric show the differences."""
+    """Return the tables of all metrics; only the table of the metric of the verdict shows the differences."""
     layouts = content.layouts
     n_rows = min(MOST_ROWS, max(FEWEST_ROWS, ALL_ROWS // len(layouts)))
-    first_metric = content.verdicts[0].metric
+    headline_metric = choose_headline(content.verdicts).metric
     tables = []
     for layout in layouts:
-        with_differences = layout.metric == first_metric
+        with_differences = layout.metric == headline_metric
         table = _build_metric_table(content, layout, digits, with_differences=with_differences)
         if len(layout.models) > n_rows:
             ranking = layout.verdict.rankings[layout.labels[0]]

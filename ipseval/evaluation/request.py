@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
+from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
 import pandas as pd
 
 from ipseval.data.reading.column_names import match_columns, normalize_name
+from ipseval.data.reading.held_tables import are_pair_keys
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, ProblemsError, PropensityError, UnknownNameError
 from ipseval.estimators import Estimator, Sample
@@ -22,7 +24,9 @@ from ipseval.metrics import Metric
 from ipseval.metrics.labels import resolve_metrics
 from ipseval.propensity import KnownPropensity, Propensity, parse_propensity
 from ipseval.ranking import RankedPositives, SampledCandidates
+from ipseval.ranking.adapters.registry import pair_with_data_set
 from ipseval.ranking.ranked_positives import LISTS_BY_USER
+from ipseval.utils.artefacts import read_table
 from ipseval.utils.checks import (
     as_generator,
     as_list,
@@ -30,6 +34,7 @@ from ipseval.utils.checks import (
     check_fraction,
     distinct_labels,
     format_count,
+    has_default_index,
     warn_user,
 )
 from ipseval.utils.columns import as_frame, frame_columns
@@ -187,7 +192,8 @@ def resolve_estimators(
 def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Propensity | None:
     """Return a fitted propensity: as passed, or from `fit` of a model, or of the model of a label."""
     if isinstance(propensity, str):
-        propensity = parse_propensity(propensity)
+        is_file = Path(propensity).is_file()
+        propensity = read_table(Path(propensity), {}) if is_file else parse_propensity(propensity)
     if propensity is None or isinstance(propensity, Propensity):
         return propensity
     if not hasattr(propensity, "fit"):
@@ -205,17 +211,38 @@ def _as_known_propensity(values: object) -> Any:
     """Return propensities in a mapping, Series, array or frame as a model, and other objects unchanged."""
     if isinstance(values, (Mapping, pd.Series)):
         return KnownPropensity(item=values)
+    if isinstance(values, list) and values:
+        return KnownPropensity(item=_read_propensity_list(values))
     if isinstance(values, np.ndarray):
         return KnownPropensity(pair=values) if values.ndim == 2 else KnownPropensity(item=values)
     columns = sorted(map(str, frame_columns(values)))
     if not columns:
         return values
-    has_users = "user" in match_columns(columns, {}, ("user",), essential=()).columns
-    return KnownPropensity(pair=values) if has_users else KnownPropensity(item=values)
+    roles = match_columns(columns, {}, ("user", "item", "propensity"), essential=()).columns
+    is_labelled = isinstance(values, pd.DataFrame) and not has_default_index(values.index)
+    has_pairs = "user" in roles or (is_labelled and not roles)
+    return KnownPropensity(pair=values) if has_pairs else KnownPropensity(item=values)
 
 
-def read_propensity_column(propensity: object, test: object) -> Any:
-    """Return the propensities in a column of the test frame, if `propensity` names one; else it is unchanged."""
+def _read_propensity_list(values: list[Any]) -> Any:
+    """Return a list of numbers unchanged, and a list of pairs (item, P) as a mapping."""
+    if all(isinstance(value, tuple) and len(value) == 2 for value in values):
+        return dict(values)
+    if all(isinstance(value, str) for value in values):
+        raise PropensityError(
+            f"propensity must be one model; got {len(values)} labels. Pass one of them, and several values of γ to "
+            "evaluation.sensitivity(gamma=[-0.5, 0, 0.5])."
+        )
+    return values
+
+
+def read_propensity_column(propensity: object, test: object, n_items: int) -> Any:
+    """Return propensities of the test rows as propensities of pairs, and other propensities unchanged.
+
+    They are a column of the test frame that `propensity` names, or a Series with the labels of the frame.
+    """
+    if isinstance(propensity, pd.Series) and isinstance(test, pd.DataFrame):
+        propensity, test = _add_propensity_column(propensity, test, n_items)
     if not isinstance(propensity, str) or propensity not in frame_columns(test):
         return propensity
     frame = as_frame(test)
@@ -225,6 +252,27 @@ def read_propensity_column(propensity: object, test: object) -> Any:
         raise ProblemsError("the test frame", match.problems, "KnownPropensity(pair=frame)")
     columns = {match.columns["user"]: "user", match.columns["item"]: "item", propensity: "propensity"}
     return KnownPropensity(pair=frame.select(list(columns)).rename(columns).to_native())
+
+
+def _add_propensity_column(
+    propensity: pd.Series, test: pd.DataFrame, n_items: int
+) -> tuple[Any, pd.DataFrame]:
+    """Return the name of a column with propensities of the test rows, and the frame with it; or both unchanged.
+
+    A Series whose labels are those of the rows may also hold a propensity for each item with such an id.
+    """
+    if not propensity.index.equals(test.index):
+        return propensity, test
+    match = match_columns([str(column) for column in test.columns], {}, ("item",), essential=())
+    items = test[match.columns["item"]] if "item" in match.columns else pd.Series(dtype=object)
+    may_be_in_order = has_default_index(propensity.index) and len(propensity) == n_items
+    if may_be_in_order or items.isin(propensity.index).all():
+        raise PropensityError(
+            "propensity has the labels of the rows of test, and may hold one value for each item, too. Pass the "
+            "propensities of items as {item: P}, and of rows as a column of test by its name."
+        )
+    name = "propensity of the row"
+    return name, test.assign(**{name: propensity})
 
 
 def warn_about_few_positives(size: SampleSize, estimators: Sequence[Estimator]) -> None:
@@ -306,12 +354,35 @@ def name_models(models: Any, split: Split) -> Any:
     list are named by their numbers.
     """
     if isinstance(models, Mapping):
-        return {SINGLE_NAME: models} if _holds_user_lists(models, split) else models
+        has_tuple_keys = isinstance(next(iter(models), None), tuple)
+        is_single = (has_tuple_keys and are_pair_keys(models)) or _holds_user_lists(models, split)
+        return {SINGLE_NAME: models} if is_single else models
+    _refuse_named_pairs(models)
     if isinstance(models, list) and models and all(_is_whole_model(model) for model in models):
         return {f"{SINGLE_NAME} {number}": model for number, model in enumerate(models, start=1)}
     if models is None or isinstance(models, (str, bytes, list, set, Number)):
         return models
     return _split_by_model(models)
+
+
+def pair_models(models: Mapping[str, Any], dataset: object) -> dict[str, Any]:
+    """Add the data set of the training part to models of libraries that keep the ids in data sets."""
+    if isinstance(dataset, (Split, Mapping, list, np.ndarray, pd.DataFrame)):
+        return dict(models)
+    return {name: pair_with_data_set(model, dataset) for name, model in models.items()}
+
+
+def _refuse_named_pairs(models: object) -> None:
+    """Raise `InputError` for a list of pairs (name, recommender)."""
+    if not isinstance(models, list) or not models:
+        return
+    for pair in models:
+        is_pair = isinstance(pair, tuple) and len(pair) == 2
+        if not is_pair or not isinstance(pair[0], str) or isinstance(pair[1], (str, Number, list, tuple)):
+            return
+    raise InputError(
+        "models must be a mapping {name: recommender}; got a list of pairs (name, recommender). Pass dict(models)."
+    )
 
 
 def _holds_user_lists(mapping: Mapping[Any, Any], split: Split) -> bool:

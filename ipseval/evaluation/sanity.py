@@ -21,7 +21,14 @@ from ipseval.data.splits import Split
 from ipseval.ranking import RankedPositives
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray
 
-Code = Literal["below-chance", "at-chance", "training-at-chance", "rows-exchangeable", "test-like-training"]
+Code = Literal[
+    "below-chance",
+    "at-chance",
+    "training-at-chance",
+    "rows-exchangeable",
+    "test-like-training",
+    "lists-of-positives",
+]
 
 DEPTH = 0.1  # recall is compared with chance in this share of the candidates, or at the largest cutoff
 MOST_POSITIVES = 10_000  # further positives add little to the power of the check
@@ -50,6 +57,7 @@ FEWEST_TEST_ITEMS = 50
 FAR_ABOVE = 0.14  # least advantage of training items over the rows of other users, in percentiles
 ALIKE = 0.95  # least share of this advantage that test items have
 HARDLY_HIGHER = 0.03  # largest share of other rows that rank test items higher
+LONGEST_LISTS = 0.5  # share of the candidates up to which lists that hold every test item are no usual result
 SIMILAR = 0.3  # largest difference of the logarithms of interactions of items of similar popularity
 EXCHANGED = 0.58  # largest probability, plus its error, that a training item is scored above such a test item
 
@@ -64,6 +72,7 @@ class SanityWarning:
         "below-chance", "at-chance": recall in the first part of the ranking. "training-at-chance": a score
         matrix ranks the training items of users no higher than other items. "rows-exchangeable": it ranks
         them as high for other users. "test-like-training": it ranks test items as high as training items.
+        "lists-of-positives": short lists hold every test item.
     model : str
         Name of the recommender.
     figures : dict
@@ -115,6 +124,7 @@ def check_sanity(
         model = models.get(name)
         if getattr(model, "draws_at_random", False):
             continue
+        warnings += _check_list_content(name, ranked)
         recall = _compare_recall(ranked, split)
         if recall is not None:
             warnings += _check_recall(name, recall)
@@ -131,6 +141,11 @@ def word_warning(warning: SanityWarning) -> str:
 
 
 WORDS: dict[str, str] = {
+    "lists-of-positives": (
+        "{model} lists all {n_positives:,.0f} held-out positives among {length:.1f} of "
+        "{n_candidates:,.0f} candidates on average. Were the held-out pairs alone scored? Score all items that the "
+        "user has no training interaction with."
+    ),
     "below-chance": (
         "{model} finds {recall:.1%} of the held-out positives in the first {depth:.1%} of the candidates, "
         "fewer than by chance (p = {p_value:.1g}). Are the scores reversed? Higher scores must be better."
@@ -208,6 +223,20 @@ def _check_recall(name: str, recall: RecallByChance) -> list[SanityWarning]:
     if abs(recall.z) < WITHIN and POWER * recall.error < VISIBLE_GAIN * recall.expected:
         return [SanityWarning(code="at-chance", model=name, figures=figures)]
     return []
+
+
+def _check_list_content(name: str, ranked: RankedPositives) -> list[SanityWarning]:
+    """Warn of short lists that hold every test item, because only the test pairs may have been scored."""
+    if ranked.max_rank is None or ranked.list_length is None or len(ranked) < FEWEST_TEST_ITEMS:
+        return []
+    if (ranked.n_above >= ranked.list_length[ranked.user]).any():
+        return []
+    length = float(ranked.list_length[ranked.user].mean())
+    n_candidates = float(ranked.n_candidates.mean())
+    if length > LONGEST_LISTS * n_candidates:
+        return []
+    figures = {"length": length, "n_candidates": n_candidates, "n_positives": float(len(ranked))}
+    return [SanityWarning(code="lists-of-positives", model=name, figures=figures)]
 
 
 def _compute_clustered_error(

@@ -13,7 +13,7 @@ from ipseval.estimators import Estimator
 from ipseval.estimators.labels import default_estimators
 from ipseval.inference.comparisons import PairTests
 from ipseval.inference.gamma_range import GammaRange
-from ipseval.inference.weight_diagnostics import WeightDiagnostics
+from ipseval.inference.weight_diagnostics import HIGH_CLIPPED_SHARE, WeightDiagnostics
 from ipseval.propensity import Propensity
 from ipseval.reporting.formatting import LEVEL
 from ipseval.utils.notes import Note, join_notes
@@ -181,6 +181,8 @@ class WeightSupport:
         Held-out interactions that have a weight.
     flag : str
         Why the estimates are unreliable; "" where they are not.
+    clipped_share : float
+        Share of the weight that clipping removed, in [0, 1).
     """
 
     basis: str
@@ -189,12 +191,15 @@ class WeightSupport:
     ess_equal: float
     n_interactions: int
     flag: str = ""
+    clipped_share: float = 0.0
 
     @property
     def quality(self) -> str:
-        """One of "unreliable", "low" and "sufficient"."""
+        """One of "unreliable", "clipped", "low" and "sufficient"."""
         if self.flag:
             return "unreliable"
+        if self.clipped_share > HIGH_CLIPPED_SHARE:
+            return "clipped"
         is_low = self.ess < LOW_ESS_SHARE * self.ess_equal or self.ess < LOW_ESS < self.ess_equal
         if is_low:
             return "low"
@@ -290,8 +295,12 @@ class Verdict:
         No other recommender is first by the weighted estimates or for another γ, and the difference from the
         second is significant.
         """
-        changes_with_gamma = self.gamma_range is not None and not self.gamma_range.is_everywhere
-        return not (self.has_rival or changes_with_gamma or len(self.primary_ranking.top_group) > 1)
+        return not (self.has_rival or self.changes_with_gamma or len(self.primary_ranking.top_group) > 1)
+
+    @property
+    def changes_with_gamma(self) -> bool:
+        """Whether another recommender ranks first for some γ."""
+        return self.gamma_range is not None and not self.gamma_range.is_everywhere
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -344,6 +353,7 @@ class Evidence:
             ess_equal=diagnostics.ess_equal,
             n_interactions=diagnostics.n_positives,
             flag=join_notes(*self.flags.get((metric, estimator), ())),
+            clipped_share=diagnostics.clipped_share,
         )
 
 
@@ -434,7 +444,7 @@ def _rests_on_design(verdict: Verdict) -> bool:
     support = verdict.support
     if support is None or support.basis != "design" or not verdict.is_consistent:
         return False
-    if len(verdict.rankings[verdict.weighted].ranked) < 2 or support.quality == "unreliable":
+    if len(verdict.rankings[verdict.weighted].ranked) < 2 or support.quality in ("unreliable", "clipped"):
         return False
     if support.quality == "sufficient":
         return True
@@ -443,7 +453,7 @@ def _rests_on_design(verdict: Verdict) -> bool:
 
 
 def _contradicts_impressions(verdict: Verdict) -> bool:
-    """Return whether weights from impressions, or by design, are few, or rank another first than AOA."""
+    """Return whether weights from impressions, or by design, are insufficient or rank another first than AOA."""
     support = verdict.support
     if support is None or not verdict.unweighted or support.gamma is not None:
         return False

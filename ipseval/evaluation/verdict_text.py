@@ -48,9 +48,14 @@ def write_verdict(verdicts: Sequence[Verdict]) -> VerdictText:
     """Write the verdict of the headline metric in full, and a short sentence on the other metrics."""
     headline = choose_headline(verdicts)
     sentences = [*_write_conclusion(headline), *_summarize_other_metrics(headline, verdicts)]
+    conclusion = " ".join(sentences)
+    if headline is not verdicts[0]:
+        conclusion = f"{headline.metric}: {conclusion}"
     return VerdictText(
-        conclusion=" ".join(sentences),
-        assumption=_write_assumption(headline),
+        conclusion=conclusion,
+        assumption=" ".join(
+            filter(None, (_write_assumption(headline), _name_metrics_without_guarantee(verdicts)))
+        ),
         next_step=_write_next_step(headline),
     )
 
@@ -104,7 +109,14 @@ def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
     support = verdict.support
     assert support is not None  # this outcome requires weights
     unweighted = display_name(verdict.unweighted)
-    if verdict.highest_by_weights in ("", verdict.highest_model):
+    agrees = verdict.highest_by_weights in ("", verdict.highest_model)
+    if agrees and support.quality == "clipped":
+        return [
+            f"No verdict: {verdict.highest_model} ranks first in the log, but clipping removed "
+            f"{support.clipped_share:.0%} of the weight, so {display_name(verdict.weighted)} is biased towards "
+            f"{unweighted} and does not confirm this."
+        ]
+    if agrees:
         weighted = display_name(verdict.weighted)
         return [
             f"No verdict: {verdict.highest_model} ranks first in the log, but the weights rest on few "
@@ -274,9 +286,13 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
 
 
 def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:
-    """Return whether two verdicts have the same outcome, first recommenders and significant differences."""
+    """Return whether two verdicts have the same outcome, first recommenders and significant differences.
+
+    γ changes the first recommender in both or in neither.
+    """
     return (
         verdict.outcome == headline.outcome
+        and verdict.changes_with_gamma == headline.changes_with_gamma
         and _conclude(verdict, verdict.unweighted) == _conclude(headline, headline.unweighted)
         and _conclude(verdict, verdict.weighted) == _conclude(headline, headline.weighted)
     )
@@ -320,7 +336,10 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict) -> str:
     by_weights = _summarize_first(verdict, verdict.weighted, headline)
     if verdict.has_rival:
         return f"{clause}, and {verdict.highest_by_weights} ranks first by {by_weights}"
-    return f"{clause} and {by_weights}"
+    clause = f"{clause} and {by_weights}"
+    if verdict.gamma_range is not None and verdict.changes_with_gamma != headline.changes_with_gamma:
+        return f"{clause}, and for {_describe_range(verdict.gamma_range)}"
+    return clause
 
 
 def _summarize_first(verdict: Verdict, label: str, headline: Verdict) -> str:
@@ -392,11 +411,17 @@ def _write_assumption_of_weights(verdict: Verdict, assumptions: Sequence[str]) -
     sentences = []
     if assumptions:
         sentences.append(f"{weighted}: {', and '.join(assumptions)}.")
-    if not verdict.has_guarantee:
-        sentences.append(f"{weighted} has no guarantee for {verdict.metric}.")
-    elif not verdict.is_consistent:
+    if verdict.has_guarantee and not verdict.is_consistent:
         sentences.append(f"{weighted} is biased even with the true propensities.")
     return sentences
+
+
+def _name_metrics_without_guarantee(verdicts: Sequence[Verdict]) -> str:
+    """Return for which metrics the weighted estimates have no guarantee; "" where there are none."""
+    metrics = [verdict.metric for verdict in verdicts if verdict.weighted and not verdict.has_guarantee]
+    if not metrics:
+        return ""
+    return f"{display_name(verdicts[0].weighted)} has no guarantee for {join_names(metrics)}."
 
 
 def _list_assumptions(verdict: Verdict) -> list[str]:

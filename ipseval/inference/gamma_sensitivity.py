@@ -195,7 +195,8 @@ class Sensitivity(Result):
         -------
         DataFrame
             Columns metric, estimator, model, other, n_tipping, tipping_points (tuple of γ), statement, such
-            as "als > bpr holds for γ in [−1, 0.83]", note (why it is unreliable, in an `Evaluation`).
+            as "als > bpr holds for γ in [−1, 0.83]", note (why it is unreliable, in an `Evaluation`). The
+            tipping points are estimates without an interval; another split moves them.
             `model` is the better recommender at the γ of the evaluation, or at the lowest γ of the grid
             where the γ of the evaluation is outside the grid.
 
@@ -252,6 +253,8 @@ class Sensitivity(Result):
             statement = f"{better} and {worse}: undefined for some γ of the grid"
         elif not any(signs):
             statement = f"{better} = {worse} for all γ in {_format_interval(edges[0], edges[-1])}"
+        elif not (np.ptp(first_values) or np.ptp(second_values)):
+            statement = f"{better} > {worse} does not depend on γ"
         elif not roots:
             statement = f"{better} > {worse} holds for all γ in {_format_interval(edges[0], edges[-1])}"
         else:

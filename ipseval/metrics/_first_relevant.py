@@ -27,6 +27,7 @@ class FirstRelevantMetric(Metric):
 
     kind = "list"
     needs_independence = True
+    is_weighted_within_users = False
 
     def _user_values(
         self, positives: RankedPositives, weights: FloatArray | None, rule: TieRule

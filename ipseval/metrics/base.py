@@ -142,6 +142,9 @@ class Metric(ABC):
         Whether the metric estimates its value in the full ranking from sampled ranks.
     approximate : str
         Reason why estimators of the metric have no statistical guarantee; "" if they have one.
+    is_weighted_within_users : bool
+        Whether weights change the value of a user. If not, they only change how much each user counts, so that
+        the estimates hardly depend on the propensities.
     root : bool
         Whether an estimate is the square root of the average over users.
 
@@ -185,6 +188,7 @@ class Metric(ABC):
     linear_in_rank: ClassVar[bool] = False
     corrects_sampling: ClassVar[bool] = False
     approximate: ClassVar[str] = ""
+    is_weighted_within_users: ClassVar[bool] = True
     root: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -104,6 +104,7 @@ METRICS = Registry("metric", "ipseval.metrics", _class_by_name(), _check_metric_
 
 # Names of trec_eval, and its labels with a cutoff: ndcg_cut_10, map_cut_10, recall_10, P_10.
 TREC_NAMES = {"recip_rank": "rr"}
+_AT_LABEL = re.compile(r"^([a-z_]+)_at_(\d+)$")  # names of functions, such as ndcg_at_10
 _TREC_LABEL = re.compile(r"(ndcg|map|recall|p|success|recip_rank)(?:_cut)?_(\d+)")
 
 
@@ -222,8 +223,12 @@ def parse_metric(label: str | Metric, **parameters: Any) -> Metric:
         )
     match = _LABEL.match(_convert_trec_label(label.lower()))
     if match is None:
+        advice = ""
+        parts = [part.strip() for part in label.split(",")]
+        if len(parts) > 1 and all(_LABEL.match(part.lower()) for part in parts):
+            advice = f" Pass metrics={parts!r}."
         raise InputError(
-            f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k."
+            f"cannot read the metric label {label!r}; expected name, name@k or name(parameter=value)@k.{advice}"
         )
     metric_class = _find_metric_class(match["name"])
     arguments = _split_arguments(label, match["arguments"] or "", metric_class)
@@ -238,9 +243,10 @@ def parse_metric(label: str | Metric, **parameters: Any) -> Metric:
 
 
 def _convert_trec_label(label: str) -> str:
-    """Return the label of a metric that is written as by trec_eval, such as ndcg_cut_10; others unchanged."""
+    """Return the label of a metric that is written as ndcg_cut_10 or ndcg_at_10; others unchanged."""
     if label in TREC_NAMES:
         return TREC_NAMES[label]
+    label = _AT_LABEL.sub(r"\1@\2", label)
     match = _TREC_LABEL.fullmatch(label)
     if match is None:
         return label

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ipseval.data.interactions import Interactions, check_interactions
+from ipseval.data.interactions import Interactions
+from ipseval.data.training_log import as_training_log
 from ipseval.errors import InputError
 from ipseval.propensity._base import Propensity
 from ipseval.utils.checks import check_counts, check_positive_int, check_real
@@ -100,7 +101,7 @@ class JainPropensity:
             raise InputError("fit takes either training interactions or popularity= with n_users=.")
         item_ids = None
         if train is not None:
-            check_interactions(train, "train", "split.train")
+            train = as_training_log(train)
             counts, n_users = _count_users(train)
             item_ids = train.item_ids
         else:

@@ -12,13 +12,24 @@ import pandas as pd
 
 from ipseval.data.interactions import Interactions, encode_in_universe
 from ipseval.data.reading.column_names import match_columns
+from ipseval.data.reading.held_tables import are_pair_keys, is_item_first
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, check_range
-from ipseval.utils.checks import as_float_vector, check_bool, check_choice, describe_type, format_count
+from ipseval.utils.checks import (
+    as_float_vector,
+    check_bool,
+    check_choice,
+    describe_type,
+    format_count,
+    has_default_index,
+)
 from ipseval.utils.columns import as_frame
 from ipseval.utils.ids import align_labels
 from ipseval.utils.public import public_class
 from ipseval.utils.types import AnyArray, FloatArray, HasIds, IntArray, assign
+
+ROLES = ("user", "item", "propensity")
+SHORT_NAMES = ("p", "prob", "probability")  # of propensities in a frame that holds nothing else
 
 
 @public_class
@@ -30,11 +41,12 @@ class KnownPropensity:
     ----------
     item : (n_items,) array-like, mapping, Series or data frame, optional
         P_i in (0, 1] in the order of `split.item_ids`, {item id: P}, a pandas Series with item ids as labels,
-        or a frame with columns item and propensity, or their usual names (see `ipseval.read`). NaN or no entry:
-        unknown, its positives are left out and counted.
-    pair : data frame or (n_users, n_items) array, optional
-        Columns user, item, propensity, or their usual names; P_ui in (0, 1]. Positives without a row are left
-        out and counted. An array is in the order of `split.user_ids` and `split.item_ids`.
+        or a frame with columns item and propensity, or their usual names (see `ipseval.read`), whose items may
+        be its labels. NaN or no entry: unknown, its positives are left out and counted.
+    pair : data frame, Series, mapping or (n_users, n_items) array, optional
+        Columns user, item, propensity, or their usual names; P_ui in (0, 1]; or {(user, item): P}, or a Series
+        with these labels. Positives without a row are left out and counted. An array is in the order of
+        `split.user_ids` and `split.item_ids`; a frame may have these ids as labels.
     is_probability : bool, default True
         False when the values are known only up to a common factor.
     user : (n_users,) array-like, mapping or Series, optional
@@ -75,6 +87,9 @@ class KnownPropensity:
     def __post_init__(self) -> None:
         check_choice("basis", self.basis, BASES)
         check_bool("is_probability", self.is_probability)
+        if self.pair is None and holds_pairs(self.item):
+            assign(self, item=None, pair=self.item)
+        assign(self, item=_unpack_labels(self.item, "item"), pair=_unpack_pairs(self.pair))
         if isinstance(self.item, Mapping):
             assign(self, item=_build_labelled_series(self.item, "item"))
         if isinstance(self.user, Mapping):
@@ -219,6 +234,48 @@ class KnownPropensity:
         return values
 
 
+def holds_pairs(values: object) -> bool:
+    """Return whether propensities are labelled by pairs: {(user, item): P}, or a Series with such labels."""
+    if isinstance(values, Mapping):
+        return are_pair_keys(values)
+    return isinstance(values, pd.Series) and isinstance(values.index, pd.MultiIndex)
+
+
+def _unpack_pairs(values: Any) -> Any:
+    """Return propensities labelled by pairs as a frame, and other objects unchanged."""
+    if holds_pairs(values):
+        index = pd.MultiIndex.from_tuples(list(values)) if isinstance(values, Mapping) else values.index
+        numbers = list(values.values()) if isinstance(values, Mapping) else values.to_numpy()
+        if index.nlevels != 2:
+            raise PropensityError(f"propensities of pairs need two levels of labels; got {index.nlevels}.")
+        series = pd.Series(np.asarray(numbers, dtype=np.float64), index=index)
+        if is_item_first(index.names):
+            series = series.swaplevel()
+        return series.rename_axis(["user", "item"]).rename("propensity").reset_index()
+    if isinstance(values, pd.DataFrame) and _has_id_axes(values):
+        matrix = values.rename_axis(index="user", columns="item")
+        return matrix.melt(ignore_index=False, value_name="propensity").reset_index().dropna()
+    return values
+
+
+def _has_id_axes(frame: pd.DataFrame) -> bool:
+    """Return whether a frame has users as labels, and items as columns, none of which has a usual name."""
+    if has_default_index(frame.index) or frame.index.nlevels > 1 or frame.columns.nlevels > 1:
+        return False
+    roles = match_columns([str(column) for column in frame.columns], {}, ROLES, essential=()).columns
+    return not roles and frame.shape[1] > 1
+
+
+def _unpack_labels(values: Any, role: Literal["item"]) -> Any:
+    """Return a frame with items as labels as one with a column of items, and other objects unchanged."""
+    if not isinstance(values, pd.DataFrame) or has_default_index(values.index) or values.index.nlevels > 1:
+        return values
+    roles = match_columns([str(column) for column in values.columns], {}, ROLES, essential=()).columns
+    if "propensity" not in roles or "item" in roles or "user" in roles:
+        return values
+    return values.rename_axis(role).reset_index()
+
+
 def _select_known_labels(values: object, ids: AnyArray) -> object:
     """Return a Series without labels that are not ids, if it has a value for every id; else it is unchanged.
 
@@ -249,10 +306,15 @@ def _rename_usual_columns(table: object, roles: tuple[str, ...]) -> Any:
     frame = as_frame(table)
     if frame is None or set(roles) <= set(frame.columns):
         return table
-    match = match_columns([str(column) for column in frame.columns], {}, roles)
+    columns = [str(column) for column in frame.columns]
+    match = match_columns(columns, {}, roles)
     names = {}
     for role, column in match.columns.items():
         names[column] = role
+    if "propensity" not in match.columns:
+        short_names = [column for column in columns if column.lower() in SHORT_NAMES and column not in names]
+        if len(short_names) == 1:
+            names[short_names[0]] = "propensity"
     return frame.rename(names).to_native()  # `_require_columns` names a column that is missing
 
 

@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval.data.interactions import Interactions, check_interactions
+from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure, check_exposure
+from ipseval.data.training_log import as_training_log
 from ipseval.errors import HighGammaWarning, IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import Basis, Propensity, cap_at_one, check_same_ids, check_unseen
 from ipseval.propensity._exposure import fit_gamma_from_exposure
@@ -169,7 +170,7 @@ class PowerLawPropensity:
         if (train is None) == (popularity is None):
             raise InputError("fit takes either training interactions or popularity=.")
         if train is not None:
-            check_interactions(train, "train", "split.train")
+            train = as_training_log(train)
             popularity = train.popularity
         assert popularity is not None
         counts = check_counts("popularity", popularity)

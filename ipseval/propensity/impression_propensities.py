@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,12 +12,15 @@ import pandas as pd
 from scipy.special import ndtri
 
 from ipseval.data.impression_log import ImpressionLog
+from ipseval.data.reading import read_impressions
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest_basis
 from ipseval.propensity._examination import ExaminationCurve
 from ipseval.utils.checks import check_choice, check_fraction, check_type, warn_user
+from ipseval.utils.columns import as_frame
+from ipseval.utils.ids import find_positions, same_ids
 from ipseval.utils.public import public_class, public_function
-from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, freeze
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, assign, freeze
 
 NEEDS_LOG = (
     "{model} reads impressions, which interactions do not have. Fit it to an ImpressionLog, or give it one: "
@@ -36,12 +41,12 @@ SMALL_UNSEEN_SHARE = 0.05
 class _ImpressionModel:
     """Base of models that read the impressions of a log, with an optional examination curve."""
 
-    log: ImpressionLog | None = None
+    log: Any | None = None  # an ImpressionLog after the checks
     examination: ExaminationCurve | None = None
 
     def __post_init__(self) -> None:
-        if self.log is not None:
-            check_type("log", self.log, ImpressionLog)
+        if self.log is not None and not isinstance(self.log, ImpressionLog):
+            assign(self, log=_read_impression_table(self.log))
         if self.examination is not None:
             check_type("examination", self.examination, ExaminationCurve)
 
@@ -52,8 +57,34 @@ class _ImpressionModel:
         name = type(self).__name__
         if self.log is None:
             raise InputError(NEEDS_LOG.format(model=name))
-        check_same_universe(self.log, train, name)
-        return self.log
+        log: ImpressionLog = _express_in_universe(self.log, train)
+        check_same_universe(log, train, name)
+        return log
+
+
+def _read_impression_table(table: Any) -> ImpressionLog:
+    """Return the impressions of a table or a file, or raise `InputError` for other objects."""
+    is_readable = isinstance(table, (Mapping, list, str, os.PathLike)) or as_frame(table) is not None
+    if not is_readable:
+        check_type("log", table, ImpressionLog)
+    return read_impressions(table)
+
+
+def _express_in_universe(log: ImpressionLog, universe: HasIds) -> ImpressionLog:
+    """Return impressions over the ids of a split, if these include the ids of the log; else unchanged."""
+    if not (hasattr(universe, "user_ids") and hasattr(universe, "item_ids")) or same_ids(log, universe):
+        return log
+    user_positions = find_positions(log.user_ids, universe.user_ids, "the users of the log", strict=False)
+    item_positions = find_positions(log.item_ids, universe.item_ids, "the items of the log", strict=False)
+    if (user_positions < 0).any() or (item_positions < 0).any():
+        return log
+    return replace(
+        log,
+        user=user_positions[log.user],
+        item=item_positions[log.item],
+        user_ids=universe.user_ids,
+        item_ids=universe.item_ids,
+    )
 
 
 @public_class
@@ -65,7 +96,7 @@ class ImpressionPropensity(_ImpressionModel):
 
     Parameters
     ----------
-    log : ImpressionLog, optional
+    log : ImpressionLog, data frame or path, optional
         The impressions behind the test positives; not needed where `fit` is given them.
     examination : ExaminationCurve, optional
         θ by position.
@@ -194,7 +225,7 @@ class LoggedPropensity(_ImpressionModel):
 
     Parameters
     ----------
-    log : ImpressionLog, optional
+    log : ImpressionLog, data frame or path, optional
         With propensities; not needed where `fit` is given it.
     examination : ExaminationCurve, optional
         θ by position.
@@ -282,7 +313,7 @@ def check_same_universe(log: ImpressionLog, split: HasIds, model: str) -> None:
         if not np.array_equal(getattr(log, name), getattr(split, name)):
             raise PropensityError(
                 f"the {name} of the exposure log are not those of the split. Split log.positives, or read "
-                "the log with users=split.user_ids, items=split.item_ids."
+                "the log with users=split.user_ids, items=split.item_ids, unknown='drop'."
             )
 
 

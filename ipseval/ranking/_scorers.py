@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import isroutine
 from typing import ClassVar, Protocol, TypeAlias
@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ipseval.data.reading.column_names import match_columns
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._types import AnyModel
+from ipseval.ranking._user_functions import advise_method, check_takes_users
 from ipseval.utils.checks import common_number_type, describe_type, format_examples, refuse_masked
 from ipseval.utils.ids import align_labels, as_ids, find_positions
 from ipseval.utils.types import AnyArray, IntArray
@@ -102,7 +104,9 @@ class CallableScorer:
         try:
             result = self.function(users)
         except Exception as error:  # a user's function may raise anything; it is passed on
-            if not isroutine(self.function):  # an object that can be called, such as a torch module
+            if isroutine(self.function):
+                check_takes_users(self.function, self.split, self.name)
+            else:  # an object that can be called, such as a torch module
                 error.add_note(
                     f"{self.name} is {describe_type(self.function)} and was called with an array of user "
                     f"codes. {ADAPT}"
@@ -165,7 +169,7 @@ def as_scorer(model: AnyModel, split: Split, name: str = "the model") -> AnyScor
     raise InputError(
         f"{name} is {describe_type(model)}; expected an (n_users, n_items) array, DataFrame or sparse "
         "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, "
-        f"a top-K frame, {{user: [item, …]}}, or RankedPositives. {ADAPT}"
+        f"a top-K frame, {{user: [item, …]}}, or RankedPositives. {advise_method(model) or ADAPT}"
     )
 
 
@@ -177,6 +181,8 @@ def _make_factors(model: tuple[AnyModel, ...], split: Split, name: str) -> Facto
     for part, part_name in zip(model, part_names, strict=False):
         refuse_masked(part, f"{name}: {part_name}")
     for part, part_name, ids in zip(model, part_names, part_ids, strict=False):
+        if isinstance(part, Mapping):  # {id: vector}
+            part = pd.DataFrame.from_dict(dict(part), orient="index")
         parts.append(align_labels(part, ids, f"{name}: {part_name}"))
 
     user_factors = np.asarray(parts[0])
@@ -267,6 +273,18 @@ def _align_frame(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
     return values
 
 
+def _refuse_unordered_pairs(frame: pd.DataFrame, name: str) -> None:
+    """Raise `InputError` for a frame of users and items without ranks or scores."""
+    columns = [str(column) for column in frame.columns]
+    roles = match_columns(columns, {}, ("user", "item"), essential=()).columns
+    if set(roles) != {"user", "item"}:
+        return
+    raise InputError(
+        f"{name} must have ranks or scores; got columns {', '.join(columns)}. If the rows of each user are best "
+        f"first, pass frame.assign(rank=frame.groupby({roles['user']!r}).cumcount() + 1)."
+    )
+
+
 def _find_labels(frame: pd.DataFrame, labels: pd.Index, ids: AnyArray, axis: str, name: str) -> IntArray:
     """Return the position of each id among the labels of an axis, or raise `InputError` if one is missing."""
     if not labels.is_unique:
@@ -280,6 +298,8 @@ def _find_labels(frame: pd.DataFrame, labels: pd.Index, ids: AnyArray, axis: str
     is_missing = positions < 0
     if is_missing.any():
         hint = ""
+        if is_missing.all():
+            _refuse_unordered_pairs(frame, name)
         if is_missing.all() or "item" in frame:
             hint = LISTS
         raise InputError(

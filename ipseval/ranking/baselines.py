@@ -22,8 +22,9 @@ import scipy.sparse as sp
 from scipy.linalg import get_lapack_funcs
 from scipy.sparse.linalg import svds
 
-from ipseval.data.interactions import Interactions, check_interactions
-from ipseval.data.sparse import SparseMatrix, is_sparse_matrix, read_sparse_matrix
+from ipseval.data.interactions import Interactions
+from ipseval.data.sparse import SparseMatrix
+from ipseval.data.training_log import as_training_log
 from ipseval.errors import InputError
 from ipseval.utils.checks import as_generator, check_positive_int, check_real
 from ipseval.utils.checks import format_count as pluralize
@@ -382,12 +383,12 @@ def _as_interactions(train: TrainingLog) -> Interactions:
 
     A frame is refused, because users and items that only the test part has would be missing from the scores.
     """
-    if is_sparse_matrix(train):
-        table = read_sparse_matrix(train, None, None)
-        return Interactions.from_frame(table.frame, users=table.users, items=table.items)
-    check_interactions(train, "train", "split.train, where split = Split.from_frames(train, test)")
-    assert isinstance(train, Interactions)
-    return train
+    if hasattr(train, "columns"):
+        raise InputError(
+            "train must be Interactions over all users and items; got a frame, which lacks those that only the test "
+            "part has. Pass split.train, where split = ipseval.Split.from_frames(train, test)."
+        )
+    return as_training_log(train, "split.train, where split = Split.from_frames(train, test)")
 
 
 def _round_to_places(values: AnyArray, places: int) -> AnyArray:

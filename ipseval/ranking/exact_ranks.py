@@ -25,6 +25,7 @@ from ipseval.ranking._rank_counts import (
 from ipseval.ranking._sampled_candidates import SampledCandidates, rank_sampled_candidates
 from ipseval.ranking._scorers import AnyScorer, DenseScorer, as_scorer, is_score_array
 from ipseval.ranking._types import AnyModel
+from ipseval.ranking._user_functions import TakesUserIdError, call_for_each_user
 from ipseval.ranking.adapters import adapt
 from ipseval.ranking.candidates import (
     Batch,
@@ -81,7 +82,9 @@ def rank_positives(
         * An (n_users, n_items) array or memmap in the order of `split.user_ids`, `split.item_ids`, or a
           DataFrame with ids as labels, or a scipy.sparse matrix, in which an entry that is not stored is 0;
         * a (user_factors, item_factors[, item_bias]) tuple, the fastest, in single or double precision;
-        * a callable users -> (len(users), n_items), called in this thread with ascending user codes;
+        * a callable users -> (len(users), n_items), called in this thread with ascending user codes; or a
+          function of one user id that returns a list of item ids, best first, {item: score}, or the scores of
+          all items in an array;
         * a top-K frame with columns user, item and rank or score: ranks beyond K are censored; {user: [item,
           …]}, best first, or {user: {item: score}}; a list with a list of item ids for each user, in the
           order of `split.user_ids`; `Lists` of other forms, and with items that are not candidates;
@@ -142,6 +145,19 @@ def rank_positives(
     check_split(split)
     resources = Resources(check_compute(compute), name)
     scores = _resolve_model(model, split, name)
+    try:
+        return _rank_resolved(scores, split, candidates=candidates, resources=resources, k=k)
+    except TakesUserIdError:
+        by_user = call_for_each_user(scores, split, name)
+        scores = _resolve_model(by_user, split, name)
+        return _rank_resolved(scores, split, candidates=candidates, resources=resources, k=k)
+
+
+def _rank_resolved(
+    scores: AnyModel, split: Split, *, candidates: object, resources: Resources, k: int
+) -> RankedPositives:
+    """Return the ranks of the test positives by a resolved model, with its first k items unless k is 0."""
+    name = resources.name
     with _annotate_errors(name):
         if isinstance(scores, RankedPositives):
             return _reuse_ranks(scores, candidates, name, k)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, ItemsView, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from ipseval.data.reading import Lists, read_lists
 from ipseval.data.reading.column_names import match_columns
+from ipseval.data.reading.held_tables import holds_lists, unpack_lists
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, Problem, ProblemsError
 from ipseval.ranking._types import AnyModel
@@ -19,9 +21,9 @@ from ipseval.ranking.candidates import CandidateLists, HeldOutPositives
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.ranking.top_lists import TopKCollector
 from ipseval.utils.artefacts import ARRAYS, read_model_arrays
-from ipseval.utils.checks import describe_type, format_examples, warn_user
+from ipseval.utils.checks import describe_type, format_examples, has_default_index, warn_user
 from ipseval.utils.checks import format_count as pluralize
-from ipseval.utils.columns import frame_columns
+from ipseval.utils.columns import as_frame, frame_columns
 from ipseval.utils.ids import is_member, ranks_within_group
 from ipseval.utils.notes import Count, CountCode, drop_zero_counts
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
@@ -143,6 +145,11 @@ class ListResolver:
         n_unknown = int(is_unknown.sum())
         if role == "item" and not self._has_options and n_unknown <= MOST_UNKNOWN * codes.size:
             self._keep_unknown_items(n_unknown, codes.size)
+        if role == "user" and not self._has_options and self._cover_test_users(codes):
+            keep &= ~is_unknown
+            description = "entries of users without test positives that are unknown to the split, left out"
+            self.counts.append(Count(description, n_unknown, codes.size, code="exclusion"))
+            return
         if self.unknown == "raise":
             unknown_ids = ids[np.unique(list_codes[is_unknown])]
             fix = "Pass {unknown=drop} to leave them out"
@@ -168,6 +175,10 @@ class ListResolver:
             treatment = "added as candidates"
         description = f"entries with {role}s unknown to the split, {treatment}"
         self.counts.append(Count(description, n_unknown, codes.size, code=code))
+
+    def _cover_test_users(self, codes: IntArray) -> bool:
+        """Return whether every user with test positives has a list, so that unknown ids are no mistake in ids."""
+        return bool(np.isin(np.unique(self.split.test.user), codes).all())
 
     def _keep_unknown_items(self, n_unknown: int, n_entries: int) -> None:
         """Let the few items that the split lacks compete, as items of the catalogue without interactions."""
@@ -356,6 +367,7 @@ def _drop_non_candidates(
     raise ProblemsError(name, [problem], TAKES)
 
 
+FACTOR_NAMES = {"user_factors", "item_factors"}
 MOST_COLUMNS = 10  # of a frame of lists, whereas a frame of scores has a column for each item
 
 
@@ -366,10 +378,14 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
     ----------
     model : object
         * {user: [item, …]}, best first, {user: {item: score}} or {user: [(item, score), …]};
+        * {(user, item): score}, a Series with these pairs or with users as labels, records, or pairs
+          (user, [item, …]), as in `unpack_lists`;
+        * a frame with users as labels and the ids of items, which are text, in its cells, best first;
         * a list with a list of item ids for each user, in the order of `split.user_ids`;
         * a list with a list of scores of all items for each user, which becomes an array;
         * a list of tuples (user, item, score), if its length is not the number of users;
         * an array of item positions with a row for each user, or the pair (items, scores) of such arrays;
+          or an array of item ids that cannot be positions or scores;
         * a run of ranx, or the path of a file of lists or of a NumPy array.
     split : Split
     name : str
@@ -381,6 +397,11 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
         For a list of another length than the number of users, and for entries that are neither item ids nor
         scores.
     """
+    factors = _find_named_factors(model, split)
+    if factors is not None:
+        return factors
+    if isinstance(model, (Mapping, list, pd.Series, pd.DataFrame, ItemsView)):
+        model = unpack_lists(model)
     if isinstance(model, Mapping):
         return _convert_mapping(model, name)
     if _is_path(model):
@@ -389,10 +410,43 @@ def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
         return convert_lists(_to_array(model), split, name)
     if type(model).__module__.startswith("ranx."):
         return Lists(model)
-    if _are_position_arrays(model, split):
-        return Lists(model)
     if isinstance(model, list):
         return _convert_rows(model, split, name)
+    if isinstance(model, (np.ndarray, tuple)):
+        return _convert_arrays(model, split)
+    if hasattr(model, "to_df"):  # item lists of LensKit
+        model = unpack_lists(model)
+    return _convert_frame(model)
+
+
+def _find_named_factors(model: AnyModel, split: Split) -> tuple[AnyArray, ...] | None:
+    """Return the factors of {"user_factors": …, "item_factors": …}, or of a list of both; None for others."""
+    if isinstance(model, Mapping) and FACTOR_NAMES <= set(model) <= {*FACTOR_NAMES, "item_bias"}:
+        return tuple(model[part] for part in ("user_factors", "item_factors", "item_bias") if part in model)
+    if not isinstance(model, list) or len(model) != 2 or not all(np.ndim(part) == 2 for part in model):
+        return None
+    user_shape, item_shape = (np.shape(part) for part in model)
+    n_factors = user_shape[1]
+    if (user_shape, item_shape) != ((split.n_users, n_factors), (split.n_items, n_factors)):
+        return None
+    return tuple(model)
+
+
+def _convert_arrays(model: AnyModel, split: Split) -> AnyModel:
+    """Return an array of items, or the pair (items, scores) of arrays, as `Lists`; others unchanged."""
+    if _are_position_arrays(model, split):
+        return Lists(model)
+    if isinstance(model, np.ndarray) and _are_id_rows(model, split):
+        return Lists(dict(zip(split.user_ids.tolist(), model.tolist(), strict=True)))
+    return model
+
+
+def _convert_frame(model: AnyModel) -> AnyModel:
+    """Return a frame of recommendation lists as `Lists`, and every other model unchanged."""
+    if isinstance(model, pd.DataFrame):
+        model = _convert_wide_lists(model)
+        if isinstance(model, dict):
+            return Lists(model)
     if _has_list_columns(model):
         return Lists(model, gaps="raise")
     return model
@@ -444,12 +498,52 @@ def _are_position_arrays(model: object, split: Split) -> bool:
 
 
 def _has_list_columns(model: object) -> bool:
-    """Return whether a frame has columns of users, items and ranks or scores under other common names."""
+    """Return whether a frame has columns of users, items and ranks or scores under other common names.
+
+    A column of lists needs no ranks.
+    """
     columns = sorted(frame_columns(model), key=str)
-    if is_list_frame(model) or not 3 <= len(columns) <= MOST_COLUMNS:
+    if is_list_frame(model) or not 2 <= len(columns) <= MOST_COLUMNS:
         return False
-    roles = match_columns(columns, {}, ("user", "item", "rank", "score")).columns
-    return {"user", "item"} <= set(roles) and bool({"rank", "score"} & set(roles))
+    frame = as_frame(model)
+    list_columns = []
+    for column in columns:
+        if frame is not None and isinstance(column, str) and holds_lists(frame, column):
+            list_columns.append(column)
+    names = ("user", "item", "rank", "score")
+    roles = match_columns(columns, {}, names, list_columns=list_columns).columns
+    if not {"user", "item"} <= set(roles):
+        return False
+    return bool({"rank", "score"} & set(roles)) or roles["item"] in list_columns
+
+
+def _convert_wide_lists(frame: pd.DataFrame) -> AnyModel:
+    """Return a frame with a user in each row and items as text in its cells as a mapping; others unchanged."""
+    if is_list_frame(frame) or not frame.index.is_unique or frame.shape[1] < 2:
+        return frame
+    columns = [str(column) for column in frame.columns]
+    if match_columns(columns, {}, ("user", "item"), essential=()).columns:
+        return frame
+    if not all(pd.api.types.is_string_dtype(dtype) for dtype in frame.dtypes) or has_default_index(
+        frame.index
+    ):
+        return frame
+    lists = {}
+    for user, cells in zip(frame.index.tolist(), frame.to_numpy(dtype=object), strict=True):
+        lists[user] = [item for item in cells if not pd.isna(item)]
+    return lists
+
+
+def _are_id_rows(array: AnyArray, split: Split) -> bool:
+    """Return whether an array has a row of item ids for each user, and cannot hold scores or positions."""
+    if array.ndim != 2 or array.shape[0] != split.n_users or not array.size:
+        return False
+    if array.dtype.kind in "USO":
+        return isinstance(array.flat[0], str)
+    if array.dtype.kind not in "iu" or array.shape[1] >= split.n_items:
+        return False
+    may_be_positions = array.min() >= 0 and array.max() < split.n_items
+    return not may_be_positions and bool(np.isin(array, split.item_ids).all())
 
 
 def _convert_mapping(model: Mapping[Hashable, object], name: str) -> Lists:
@@ -460,7 +554,7 @@ def _convert_mapping(model: Mapping[Hashable, object], name: str) -> Lists:
             "{user: [item, …]} or {user: {item: score}}."
         )
     value = next(iter(model.values()))
-    if isinstance(value, (str, bytes)) or not isinstance(value, (Mapping, Sequence, np.ndarray)):
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Mapping, Sequence, np.ndarray, pd.Series)):
         raise InputError(
             f"{name} must map users to recommendation lists; got {describe_type(value)} for the first user. Pass "
             '{user: [item, …]}, best first, or {user: {item: score}}; models are {"name": {user: …}}.'
@@ -478,6 +572,8 @@ def _convert_rows(model: list[AnyModel], split: Split, name: str) -> Lists | Any
             f"{name} must be scores or recommendation lists; got {description}. Pass {{user: [item, …]}}, or "
             "one list of item ids for each user in the order of split.user_ids."
         )
+    if _are_user_lists(model):
+        return Lists(dict(model))
     if len(model) != split.n_users and _are_scored_pairs(model):
         return _convert_scored_pairs(model)
     if len(model) != split.n_users:
@@ -491,6 +587,18 @@ def _convert_rows(model: list[AnyModel], split: Split, name: str) -> Lists | Any
         return scores
     users = split.user_ids.tolist()
     return Lists(dict(zip(users, model, strict=True)))
+
+
+def _are_user_lists(rows: list[AnyModel]) -> bool:
+    """Return whether all entries are pairs (user, [item, …]) of distinct users."""
+    users = set()
+    for row in rows:
+        if len(row) != 2 or not isinstance(row[0], (str, int, np.integer)):
+            return False
+        if not isinstance(row[1], (list, tuple, np.ndarray, Mapping)):
+            return False
+        users.add(row[0])
+    return len(users) == len(rows)
 
 
 def _are_scored_pairs(model: list[AnyModel]) -> bool:

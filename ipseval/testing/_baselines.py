@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ipseval.errors import DataWarning, InputError
+from ipseval.errors import DataWarning, InputError, IpsevalError
 from ipseval.evaluation import Evaluation
 from ipseval.testing._gate import (
     INCONCLUSIVE,
     NOT_WORSE,
     Gate,
     check_gate_options,
+    choose_criterion,
+    find_changes,
     find_comparable_estimators,
     gate,
 )
@@ -22,8 +24,9 @@ from ipseval.utils.checks import check_real, warn_user
 from ipseval.utils.public import public_function
 
 FAILURE_ADVICE = {
-    1: "If the loss is accepted, write the baseline anew: pytest --ipseval-update.",
-    3: "Check that no test interaction was used in training; raise suspicious= if the gain is real.",
+    1: "Check first that the ids are in the order of the split, that the candidate was trained on split.train, and the "
+    "line Sanity of print(evaluation). If the loss is accepted, write the baseline anew: pytest --ipseval-update.",
+    3: "Check that no test interaction was used in training. If a large gain is real, raise suspicious=.",
     4: "Evaluate more users, pass margin= to tolerate a loss, or strict=False to pass with a warning.",
     5: "Pass a margin above 0, or strict=False to pass with a warning.",
 }
@@ -39,6 +42,7 @@ def assert_not_worse(
     update: bool = False,
     rules: Rules | None = None,
     limits: Mapping[str, float] | None = None,
+    report: Callable[[str], None] | None = None,
     **options: Any,
 ) -> None:
     """Raise an `AssertionError` unless the gate passes an evaluation compared with a stored one.
@@ -55,6 +59,9 @@ def assert_not_worse(
         Rules of several metrics, as in `gate_metrics`.
     limits : {metric: value}, optional
         Absolute limits, as in `gate_metrics`.
+    report : callable, optional
+        Function that is called with each decision in one line, whether the gate passes or not; with `update`,
+        with the values that were replaced. The pytest fixture prints these lines after the tests.
     **options
         Options of `gate`. They are checked with `update` as well.
 
@@ -99,15 +106,17 @@ def assert_not_worse(
     WORSE by recall@10 (aoa)
     """
     __tracebackhide__ = True  # pytest shows the line of the test only
-    check_gate_options(options)
-    stored_evaluation = _load_or_update(evaluation, baseline, update)
-    if stored_evaluation is None:
-        return
-    decision: Gate | MetricGates
-    if rules is None and limits is None:
-        decision = gate(evaluation, stored_evaluation, **options)
-    else:
-        decision = gate_metrics(evaluation, stored_evaluation, rules=rules, limits=limits, **options)
+    try:
+        check_gate_options(options)
+        if update:
+            _write_baseline(evaluation, baseline, report, options)
+            return
+        decision = _decide(evaluation, baseline, rules, limits, options)
+    except InputError as error:
+        raise error.with_traceback(None) from None  # pytest shows the line of the test only
+    if report is not None:
+        for line in _list_decisions(decision):
+            report(line)
     conclusion = f"{decision.verdict}, compared with {baseline}"
     if not decision.has_passed:
         advice = FAILURE_ADVICE[decision.exit_code]
@@ -115,6 +124,27 @@ def assert_not_worse(
     outcomes = [decision.outcome] if isinstance(decision, Gate) else list(decision.frame["outcome"])
     if any(outcome in INCONCLUSIVE for outcome in outcomes):
         warn_user(conclusion, DataWarning)
+
+
+def _decide(
+    evaluation: Evaluation,
+    baseline: str | Path,
+    rules: Rules | None,
+    limits: Mapping[str, float] | None,
+    options: Mapping[str, Any],
+) -> Gate | MetricGates:
+    """Return the decision on an evaluation compared with a stored one."""
+    stored_evaluation = _load_baseline(baseline)
+    if rules is None and limits is None:
+        return gate(evaluation, stored_evaluation, **options)
+    return gate_metrics(evaluation, stored_evaluation, rules=rules, limits=limits, **options)
+
+
+def _list_decisions(decision: Gate | MetricGates) -> list[str]:
+    """Return each decision with its figures in one line."""
+    if isinstance(decision, Gate):
+        return [decision._describe_figures()]
+    return [part._describe_figures() for part in decision.decisions]
 
 
 def _list_figures(decision: Gate | MetricGates) -> list[str]:
@@ -144,6 +174,7 @@ def assert_metric(
     models: str | Iterable[str] | None = None,
     tolerance: float = 1e-9,
     update: bool = False,
+    report: Callable[[str], None] | None = None,
 ) -> None:
     """Raise an `AssertionError` unless every estimate equals the stored one within `tolerance`.
 
@@ -165,6 +196,8 @@ def assert_metric(
         Largest absolute difference of two estimates.
     update : bool, default False
         Write the baseline instead of comparing with it.
+    report : callable, optional
+        Function that is called, with `update`, with the values that were replaced.
 
     Raises
     ------
@@ -194,10 +227,29 @@ def assert_metric(
     ...     assert_metric(evaluation, path, metric="recall@10", tolerance=1e-9)
     """
     __tracebackhide__ = True
-    tolerance = check_real("tolerance", tolerance, low=0.0, low_open=False)
-    stored_evaluation = _load_or_update(evaluation, baseline, update)
-    if stored_evaluation is None:
-        return
+    try:
+        tolerance = check_real("tolerance", tolerance, low=0.0, low_open=False)
+        if update:
+            options = {"metric": metric, "estimator": estimator}
+            _write_baseline(evaluation, baseline, report, options)
+            return
+        changes = _list_changes(evaluation, baseline, metric, estimator, models, tolerance)
+    except InputError as error:
+        raise error.with_traceback(None) from None  # pytest shows the line of the test only
+    if changes:
+        raise AssertionError("\n".join([f"not the numbers of {baseline} (within {tolerance:g}):", *changes]))
+
+
+def _list_changes(
+    evaluation: Evaluation,
+    baseline: str | Path,
+    metric: str,
+    estimator: str | None,
+    models: str | Iterable[str] | None,
+    tolerance: float,
+) -> list[str]:
+    """Return a line for each estimate that does not equal the stored one."""
+    stored_evaluation = _load_baseline(baseline)
     changes = []
     for label in find_comparable_estimators(evaluation, stored_evaluation, metric, estimator):
         for name, stored_name in _pair_names(evaluation, models).items():
@@ -207,8 +259,7 @@ def assert_metric(
             if not abs(difference) <= tolerance:
                 change = f"{old.value!r} -> {new.value!r} ({difference:+.3g})"
                 changes.append(f"  {name} {new.metric} {label}: {change}")
-    if changes:
-        raise AssertionError("\n".join([f"not the numbers of {baseline} (within {tolerance:g}):", *changes]))
+    return changes
 
 
 def _pair_names(evaluation: Evaluation, models: str | Iterable[str] | None) -> dict[str, str]:
@@ -222,11 +273,79 @@ def _pair_names(evaluation: Evaluation, models: str | Iterable[str] | None) -> d
     return {name: name for name in models}
 
 
-def _load_or_update(evaluation: Evaluation, baseline: str | Path, update: bool) -> Evaluation | None:
-    """Return the stored evaluation, or, with `update`, write it and return None."""
-    if update:
-        evaluation.save(baseline, ranks=False)
-        return None
+def _load_baseline(baseline: str | Path) -> Evaluation:
+    """Return the stored evaluation."""
     if not Path(baseline).exists():
         raise InputError(f"there is no stored result {baseline}. {ADVICE}")
     return Evaluation.load(baseline)
+
+
+def _write_baseline(
+    evaluation: Evaluation,
+    baseline: str | Path,
+    report: Callable[[str], None] | None,
+    options: Mapping[str, Any],
+) -> None:
+    """Write the baseline, and report the values that it replaces."""
+    line = ""
+    if report is not None:
+        line = _describe_update(evaluation, baseline, options)
+    evaluation.save(baseline, ranks=False)
+    if report is not None:
+        report(line)
+
+
+def _describe_update(evaluation: Evaluation, baseline: str | Path, options: Mapping[str, Any]) -> str:
+    """Return the values that a baseline gets and those that it has had, in one line."""
+    try:
+        metric, estimator = choose_criterion(
+            evaluation, evaluation, options.get("metric"), options.get("estimator")
+        )
+    except InputError:  # such as a metric of which less is better
+        return "baseline written"
+    names = evaluation.models
+    if options.get("candidate") in names:
+        names = [options["candidate"]]
+    old_evaluation = _load_old_baseline(baseline)
+    changes = []
+    for name in names:
+        change = _describe_change(
+            evaluation=evaluation,
+            old_evaluation=old_evaluation,
+            key=(name, metric, estimator),
+            old_key=(options.get("incumbent") or name, metric, estimator),
+        )
+        if len(names) > 1:
+            change = f"{name} {change}"
+        changes.append(change)
+    line = f"baseline written: {', '.join(changes)}"
+    if old_evaluation is not None:
+        differences = find_changes(evaluation, old_evaluation, metric, estimator)
+        if differences:
+            line += f" ({'; '.join(differences)})"
+    return line
+
+
+def _describe_change(
+    *,
+    evaluation: Evaluation,
+    old_evaluation: Evaluation | None,
+    key: tuple[str, str, str],
+    old_key: tuple[str, str, str],
+) -> str:
+    """Return the metric with its new value, after the old value where there is one."""
+    _, metric, _ = key
+    value = f"{evaluation.estimate(*key).value:.3g}"
+    if old_evaluation is None or old_key not in old_evaluation.estimates:
+        return f"{metric} {value}"
+    return f"{metric} {old_evaluation.estimates[old_key].value:.3g} -> {value}"
+
+
+def _load_old_baseline(baseline: str | Path) -> Evaluation | None:
+    """Return the evaluation that a baseline has before it is written; None without a readable one."""
+    if not Path(baseline).exists():
+        return None
+    try:
+        return Evaluation.load(baseline)
+    except IpsevalError:
+        return None

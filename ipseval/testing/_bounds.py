@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr, stdtrit
+from scipy.special import betaincinv, ndtr, stdtrit
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
 from ipseval.inference.comparisons import compute_detectable_difference
 from ipseval.utils.checks import check_real
-from ipseval.utils.types import FloatArray
+from ipseval.utils.types import FloatArray, IntArray
 
 # Nominal power for a stated power of 80%: in simulations of many weeks, a loss of the stated size was
 # detected up to three percentage points less often than the nominal power.
 NOMINAL_POWER = 0.84
+POWER = 0.8
 MAX_MARGIN = 1e6  # larger losses are beyond every metric, and would overflow
 ROOT_MARGIN = (
     1e-9  # distance of the search for a root from the ends of its interval, relative to the interval
@@ -125,16 +126,17 @@ class Difference:
     def smallest_visible(self, level: float, margin: float) -> float:
         """Return the loss whose upper bound is below −margin with 80% power; NaN without a standard error.
 
-        Where no user has a difference, it is −1 times the lower bound: with a larger loss, the probability
-        that no user differs is below `level`. Otherwise it is the loss at which the bound is −margin, plus
-        z_0.84 standard errors, corrected for Student's t as in `inference.compare`. This term includes the
-        error of the standard error, which is √((κ − 1)/4n) of the standard error, with κ the kurtosis of the
-        differences.
+        Where no user has a difference, the differences say nothing about the spread of a loss. The loss is
+        then the share of users that would have to lose the largest difference each, because such a loss is the
+        hardest to detect; it is NaN if there are too few users for that. Otherwise it is the loss at which the bound
+        is −margin, plus z_0.84 standard errors, corrected for Student's t as in `inference.compare`. This term
+        includes the error of the standard error, which is √((κ − 1)/4n) of the standard error, with κ the
+        kurtosis of the differences.
         """
         n_users = self.n_users
         error = self.std_error
         if self.is_zero:
-            return self.bounds(level)[1]
+            return self._smallest_visible_share(level, margin) * self.largest
         if not error:
             return float("nan")
         by_student, _ = compute_detectable_difference(
@@ -150,6 +152,31 @@ class Difference:
         error_variance = (kurtosis - 1) / (4 * n_users)
         n_errors = (bound_loss - margin + power_term) / error
         return bound_loss + power_term * math.sqrt(1 + error_variance * n_errors**2)
+
+    def _smallest_visible_share(self, level: float, margin: float) -> float:
+        """Return the share of users with the largest loss whose bound is below −margin with 80% power.
+
+        The others lose nothing. Of n users, k lose with the probability of a binomial distribution, so that
+        P(at least k) = I_p(k, n − k + 1) with the share p and the regularised incomplete beta function I.
+        """
+        n_users = self.n_users
+        values = np.array([-self.largest, 0.0])
+
+        def is_visible(n_losing: int) -> bool:
+            counts = np.array([n_losing, n_users - n_losing])
+            return _exceedance_probability(values, self.largest, -margin, counts) < level
+
+        if not is_visible(n_users):
+            return math.nan
+        n_hidden = 0
+        n_visible = n_users
+        while n_visible - n_hidden > 1:
+            middle = (n_hidden + n_visible) // 2
+            if is_visible(middle):
+                n_visible = middle
+            else:
+                n_hidden = middle
+        return float(betaincinv(n_visible, n_users - n_visible + 1, POWER))
 
     def _loss_at_bound(self, deviations: FloatArray, level: float, margin: float) -> float:
         """Return the loss at which the upper bound of the difference is −margin."""
@@ -197,13 +224,18 @@ def _upper_bound(values: FloatArray, largest: float, level: float) -> float:
     return float(brentq(excess_probability, smallest, largest, xtol=1e-7))
 
 
-def _exceedance_probability(values: FloatArray, largest: float, bound: float) -> float:
+def _exceedance_probability(
+    values: FloatArray, largest: float, bound: float, counts: IntArray | None = None
+) -> float:
     """Return P(Σ E_u (d_u − bound) > 0) with E_u ~ Exp(1) and `largest` among the d_u, by a saddle point.
 
-    Lugannani & Rice, Advances in Applied Probability 12, 1980, 10.2307/1426607. Its error is a few hundredths
-    of the probability at most.
+    `counts` are the numbers of users with each value; one user each by default. Lugannani & Rice, Advances in
+    Applied Probability 12, 1980, 10.2307/1426607. The error is a few hundredths of the probability at most.
     """
     deviations = np.append(values, largest) - bound
+    n_users = np.ones(deviations.size)
+    if counts is not None:
+        n_users[:-1] = counts
     low = float(deviations.min())
     high = float(deviations.max())
     if low >= 0:
@@ -212,15 +244,15 @@ def _exceedance_probability(values: FloatArray, largest: float, bound: float) ->
         return 0.0
 
     def derivative(tilt: float) -> float:
-        return float((deviations / (1 - tilt * deviations)).sum())
+        return float((n_users * deviations / (1 - tilt * deviations)).sum())
 
     tilt = float(brentq(derivative, (1 - ROOT_MARGIN) / low, (1 - ROOT_MARGIN) / high, xtol=1e-12))
     shrinkage = 1 - tilt * deviations
-    signed_root = math.copysign(math.sqrt(max(2 * float(np.log(shrinkage).sum()), 0.0)), tilt)
+    signed_root = math.copysign(math.sqrt(max(2 * float((n_users * np.log(shrinkage)).sum()), 0.0)), tilt)
     if abs(signed_root) < 1e-4:  # the formula below is 0/0 there; this is its limit
-        squares = float((deviations**2).sum())
-        skewness = float((deviations**3).sum()) / (squares * math.sqrt(squares))
+        squares = float((n_users * deviations**2).sum())
+        skewness = float((n_users * deviations**3).sum()) / (squares * math.sqrt(squares))
         return 0.5 - skewness / (3 * math.sqrt(2 * math.pi))
-    scaled_tilt = tilt * math.sqrt(float(((deviations / shrinkage) ** 2).sum()))
+    scaled_tilt = tilt * math.sqrt(float((n_users * (deviations / shrinkage) ** 2).sum()))
     density = math.exp(-signed_root * signed_root / 2) / math.sqrt(2 * math.pi)
     return float(ndtr(-signed_root)) - density * (1 / signed_root - 1 / scaled_tilt)

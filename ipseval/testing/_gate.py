@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from ipseval.estimators.labels import display_names, resolve_estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.differences import EvaluationDiff, build_difference_cells
 from ipseval.evaluation.evaluation import match_label
+from ipseval.evaluation.sanity import word_warning
 from ipseval.evaluation.verdict import Verdict, choose_headline
 from ipseval.evaluation.verdict_text import describe_assumption
 from ipseval.metrics import metric as parse_metric
@@ -53,6 +54,26 @@ INCONCLUSIVE: tuple[Outcome, ...] = ("cannot tell", "no difference")
 DEFAULT_RELEVANT_SHARE = 0.2  # of the incumbent's value: without a margin, such a loss must be excluded
 NOT_WORSE = "not worse"  # the requirement of a gate
 FEW_USERS = "too few users"
+TEST_SET = "positives_sha256"
+# Hash of data in a result -> clause about another hash.
+DATA_CHANGES = {
+    TEST_SET: "the test set differs",
+    "users_sha256": "the users differ",
+    "gains_sha256": "the values of the test interactions differ",
+    "n_relevant_sha256": "the numbers of relevant items differ",
+    "propensity_sha256": "the propensities differ",
+}
+LEAKED = "test-like-training"  # sanity warning of training on the test part
+COMPARISON_ADVICE = (
+    "Score both recommenders on one test set with the same options, in one evaluation, and call "
+    "ipseval.testing.gate(evaluation, candidate=NEW, incumbent=OLD). Do not store this result instead of the old one: "
+    "the unchecked candidate would become the incumbent"
+)
+SHELL_COMPARISON_ADVICE = (
+    "Score both recommenders on one test set with the same options, ipseval evaluate --model NEW=FILE --model OLD=FILE "
+    "--out both.npz, and compare them within this file, ipseval compare both.npz --model NEW=OLD. Do not store this "
+    "result instead of the old one: the unchecked candidate would become the incumbent"
+)
 HASH_LENGTH = 64  # hexadecimal digits of a SHA-256 hash
 N_HASH_DIGITS_SHOWN = 12
 NAME_OPTIONS = ("candidate", "incumbent", "metric", "estimator")
@@ -83,8 +104,8 @@ class Gate(Result):
         Bounds of Δ. The error probability of each is (1 − confidence_level)/weeks.
     smallest_visible_loss : float
         The true loss that would be called "worse" with probability 0.8, rounded up to two digits; NaN when
-        there are too few users to compute it. Where no user has a difference: the smallest loss with which
-        the probability of no difference is at most (1 − confidence_level)/weeks.
+        there are too few users to compute it. Where no user has a difference: the loss if the users who lose
+        anything lose everything.
     n_users : int
         Users of the difference.
     margin, relevant_loss : float
@@ -97,7 +118,7 @@ class Gate(Result):
     strict : bool
         Whether "cannot tell" and "no difference" fail.
     reason : str
-        Reason why the gate cannot tell, or "".
+        Reason why the gate cannot tell; the sanity warning of training on the test part; or "".
     record : dict
         Versions, options and hash of the data of the candidate's evaluation.
     diff : EvaluationDiff
@@ -183,6 +204,8 @@ class Gate(Result):
         undetected = describe_undetected_loss(self.smallest_visible_loss, self.old)
         if self.outcome == "worse":
             return f"WORSE {criterion}"
+        if self.outcome == "suspicious" and self.reason:
+            return f"suspicious {criterion}: {self.reason}"
         if self.outcome == "suspicious":
             return f"suspiciously better {criterion}: look for leakage"
         if self.outcome == "better":
@@ -195,9 +218,24 @@ class Gate(Result):
             if self.reason == FEW_USERS:
                 return f"cannot tell {criterion}: {self.reason}; {undetected}"
             return f"cannot tell {criterion}: {self.reason}"
+        return self._describe_pass(criterion, undetected)
+
+    def _describe_pass(self, criterion: str, undetected: str) -> str:
+        """Return the decision "not worse" in one line."""
+        if self.high < 0:
+            return f"significantly worse {criterion}, but by less than the margin of {self.margin:g}"
         if self.difference == 0 and self.std_error == 0:
             return f"not shown to be worse {criterion}: no user differs; {undetected}"
         return f"not shown to be worse {criterion}; {undetected}"
+
+    def _describe_figures(self) -> str:
+        """Return the outcome and its figures in one line, for a list of gates."""
+        outcome = "WORSE" if self.outcome == "worse" else self.outcome
+        return (
+            f"{outcome} by {self.metric} ({self.estimator}): {self._format_value(self.old)} -> "
+            f"{self._format_value(self.new)}, difference {self._format_difference()}, smallest visible loss "
+            f"{format_loss(self.smallest_visible_loss)}"
+        )
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -348,7 +386,8 @@ def gate(
 
     The decision is "worse" when the whole interval of Δ = new − old lies below −margin, and "better" when it
     lies above 0. It is "suspicious" instead of "better" when Δ is also more than `suspicious` times the
-    incumbent's value, or `suspicious` times its distance to 1 if that is less. It is "not worse" when the
+    incumbent's value, or `suspicious` times its distance to 1 if that is less. Unless it is "worse", it is also
+    "suspicious" if `new.sanity` warns that the candidate was trained on the test part. It is "not worse" when the
     interval excludes the relevant loss and the smallest loss that could be detected is not larger than the
     incumbent's value. It is "identical" when both rank every held-out interaction equally, and "no
     difference" when the rankings differ, no user has another value, and `margin=0` asks to exclude every
@@ -472,7 +511,12 @@ def gate(
             is_implausible=_is_implausible(difference.value, old_estimate.value, suspicious),
         )
         if outcome == "cannot tell":
-            reason = FEW_USERS
+            reason = _explain_doubt(high, tolerated_loss)
+
+    leak_warning = _describe_leak(new, candidate)
+    if leak_warning and outcome != "worse":
+        outcome = "suspicious"
+        reason = leak_warning
 
     diff = new.diff(old, models={candidate: incumbent})
     return Gate(
@@ -512,6 +556,21 @@ def _have_equal_ranks(new: Evaluation, old: Evaluation, candidate: str, incumben
     new_hash = new._rank_hashes.get(candidate, "")
     old_hash = old._rank_hashes.get(incumbent, "")
     return new_hash == old_hash != ""
+
+
+def _explain_doubt(high: float, margin: float) -> str:
+    """Return why the bounds of the difference do not decide."""
+    if high < 0:
+        return f"significantly worse, but not shown to be worse by more than the margin of {margin:g}"
+    return FEW_USERS
+
+
+def _describe_leak(evaluation: Evaluation, model: str) -> str:
+    """Return the warning that a model was probably trained on the test part; "" if there is none."""
+    for warning in evaluation.sanity:
+        if warning.code == LEAKED and warning.model == model:
+            return word_warning(warning)
+    return ""
 
 
 def _is_implausible(difference: float, old_value: float, suspicious: float) -> bool:
@@ -638,12 +697,33 @@ def _choose_verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Ver
         label = match_label(metric, old.metrics, parse_metric)
         verdicts = [verdict for verdict in verdicts if verdict.metric == label]
     verdicts = [verdict for verdict in verdicts if verdict.metric not in RATING_METRICS]
+    if not verdicts and metric is not None:
+        _raise_missing_metric(metric, new, old)
     if not verdicts:
         raise InputError(
-            f"no metric {metric or 'in common'} in both results of which more is better; the new one has "
+            f"no metric in common in both results of which more is better; the new one has "
             f"{', '.join(new.metrics)}, the old one {', '.join(old.metrics)}."
         )
     return choose_headline(verdicts)
+
+
+def _raise_missing_metric(metric: str, new: Evaluation, old: Evaluation) -> NoReturn:
+    """Raise an error for a metric that cannot decide, with those of both results that can."""
+    common_metrics = []
+    for label in new.metrics:
+        if label in old.metrics and label not in RATING_METRICS:
+            common_metrics.append(label)
+    label = match_label(metric, [*new.metrics, *old.metrics], parse_metric)
+    if label in RATING_METRICS:
+        raise InputError(
+            f"metric must be one of which more is better; got {label}. Choices: {', '.join(common_metrics) or 'none'}."
+        )
+    raise UnknownNameError(
+        "metric",
+        metric,
+        common_metrics,
+        advice="These are the metrics of both results. For another one, evaluate both recommenders with {metrics}",
+    )
 
 
 def _choose_estimator(verdict: Verdict, estimator: str | None, new: Evaluation) -> str:
@@ -674,10 +754,10 @@ def _describe_contradiction(
     support = verdict.support
     if support is None or _weights_decide(verdict):
         return ""
-    if support.basis == "assumed" and support.quality == "sufficient":
+    if support.basis == "assumed" and support.quality in ("sufficient", "clipped"):
         return ""  # weights that are only assumed contradict nothing
     label = verdict.weighted
-    if label in new.estimators and not _find_changes(new, old, verdict.metric, label):
+    if label in new.estimators and not find_changes(new, old, verdict.metric, label):
         candidate, incumbent = pair
         weighted = Difference.from_estimates(
             new.estimate(candidate, verdict.metric, label), old.estimate(incumbent, verdict.metric, label)
@@ -743,21 +823,29 @@ def _describe_metrics_and_estimators(evaluation: Evaluation) -> str:
     return f"{', '.join(evaluation.metrics)} by {', '.join(evaluation.estimators)}"
 
 
-def _find_changes(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> list[str]:
+def find_changes(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> list[str]:
     """Return the inputs of one estimator that differ between two results, each with its two values.
 
-    Changes of the propensity count for weighted estimators only.
+    Changes of the propensity count for weighted estimators only. Another test set implies that all other data
+    differ, so they are not named then.
     """
     old_inputs = _list_inputs(old, metric)
     new_inputs = _list_inputs(new, metric)
     uses_propensity = _may_be_weighted(estimator, new, old)
+    has_other_test_set = old_inputs.get(TEST_SET) != new_inputs.get(TEST_SET)
     changes = []
     for name in dict.fromkeys([*old_inputs, *new_inputs]):
         if name.startswith("propensity") and not uses_propensity:
             continue
+        if has_other_test_set and name in DATA_CHANGES and name != TEST_SET:
+            continue
         old_value = old_inputs.get(name)
         new_value = new_inputs.get(name)
-        if old_value != new_value:
+        if old_value == new_value:
+            continue
+        if name in DATA_CHANGES:
+            changes.append(DATA_CHANGES[name])
+        else:
             changes.append(f"{name} {_format_input(old_value)} -> {_format_input(new_value)}")
     return changes
 
@@ -776,11 +864,12 @@ def _may_be_weighted(estimator: str, new: Evaluation, old: Evaluation) -> bool:
 
 def _check_comparable(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> None:
     """Raise `InputError`, naming the differences, when two results estimate different quantities."""
-    changes = _find_changes(new, old, metric, estimator)
+    changes = find_changes(new, old, metric, estimator)
     if changes:
         raise InputError(
-            f"the results cannot be compared: {'; '.join(changes)}. If the change is meant, store the "
-            "result anew (evaluation.save, or pytest --ipseval-update)."
+            f"the results cannot be compared: {'; '.join(changes)}.",
+            advice=COMPARISON_ADVICE,
+            shell_advice=SHELL_COMPARISON_ADVICE,
         )
 
 

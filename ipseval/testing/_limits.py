@@ -98,6 +98,13 @@ class Limit:
             reason = f"{self.format_value()} is below the limit of {self.threshold:g}, but not significantly"
         return f"cannot tell {criterion}: {reason}"
 
+    def _describe_figures(self) -> str:
+        """Return the outcome and its figures in one line, for a list of gates."""
+        return (
+            f"{self.outcome} by {self.metric} ({self.estimator}): {self.format_value()}, at least {self.threshold:g}, "
+            f"{self.format_bound()}"
+        )
+
     def format_value(self) -> str:
         """Format the estimate with the decimals that its bound allows."""
         return format_fixed(self.value, self._n_decimals)

@@ -229,7 +229,7 @@ def gate_metrics(
     old : Evaluation, optional
         Evaluation of the incumbent; not needed for absolute limits. Default: `new`.
     rules : path or {metric: {option: value}}, optional
-        Options of each metric: margin (tolerated loss, as in `gate`), at_least (absolute limit) and estimator.
+        Options of each metric: margin, suspicious and estimator, as in `gate`, and at_least (absolute limit).
         The candidate is compared with the incumbent unless at_least is the only requirement. A path is a
         TOML file with these tables in the table `gate`, or in `tool.ipseval.gate` of a pyproject.toml.
         Default: one comparison by `metric`, `estimator` and `margin` where `old` or `incumbent` is passed.
@@ -242,7 +242,7 @@ def gate_metrics(
     weeks : int, default 26
         Number of weeks whose decisions share one probability of a false alarm.
     suspicious : float, default 0.5
-        Share from which an improvement is implausible.
+        Share from which an improvement is implausible, for metrics whose rule has none.
     strict : bool, default True
         Whether "cannot tell" and "no difference" fail.
     confidence_level : float, default 0.95
@@ -322,7 +322,7 @@ def gate_metrics(
             estimator=rule.estimator,
             margin=rule.margin,
             weeks=weeks,
-            suspicious=suspicious,
+            suspicious=suspicious if rule.suspicious is None else rule.suspicious,
             strict=strict,
             confidence_level=1 - side,
         )

@@ -14,7 +14,7 @@ from ipseval.testing._bounds import check_margin
 from ipseval.utils.artefacts import reading
 from ipseval.utils.checks import check_real, check_type
 
-RULE_OPTIONS = ("at_least", "estimator", "margin")
+RULE_OPTIONS = ("at_least", "estimator", "margin", "suspicious")
 TABLE = "gate"  # of a file; in pyproject.toml it is tool.ipseval.gate
 Rules: TypeAlias = Mapping[str, Mapping[str, float | str]] | str | Path
 
@@ -31,6 +31,8 @@ class Rule:
         Tolerated loss, as in `gate`.
     estimator : str or None
         Label of the estimator, as in `gate`.
+    suspicious : float or None
+        Share from which an improvement is implausible, as in `gate`.
     compares : bool
         Whether the candidate is compared with the incumbent.
     """
@@ -38,6 +40,7 @@ class Rule:
     threshold: float | None = None
     margin: float | None = None
     estimator: str | None = None
+    suspicious: float | None = None
     compares: bool = True
 
     @property
@@ -118,11 +121,15 @@ def _parse_rule(metric: str, options: Mapping[str, object]) -> Rule:
     margin = None
     if "margin" in values:
         margin = check_margin(f"margin of {metric}", values["margin"])
+    suspicious = None
+    if "suspicious" in values:
+        suspicious = check_real(f"suspicious of {metric}", values["suspicious"], low=0.0)
     estimator = values.get("estimator")
     check_type(f"estimator of {metric}", estimator, (str, type(None)))
     return Rule(
         threshold=threshold,
         margin=margin,
         estimator=estimator if isinstance(estimator, str) else None,
-        compares=threshold is None or margin is not None,
+        suspicious=suspicious,
+        compares=threshold is None or margin is not None or suspicious is not None,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
     "ipseval.read(path)": (
         "load_csv",
@@ -48,7 +50,6 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "experiment",
         "calc_metrics",
         "ranking_metrics_at_k",
-        "run",
         "run_recbole",
         "quick_start",
         "runanalysis",
@@ -115,10 +116,13 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
     ),
     "ipseval.Lists(…), or ipseval.read_lists(path)": (
         "recommendations",
-        "qrels",
+        "run",
         "itemlist",
         "top_k",
         "predictions",
+    ),
+    "ipseval.read(path), or ipseval.Split.from_frames(train, qrels) for judgements as the test part": (
+        "qrels",
     ),
     "ipseval.PowerLawPropensity, or another class of ipseval.propensity": (
         "power_law",
@@ -424,6 +428,16 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "ttest_rel",
     ),
     "ipseval.plan_exposure(ipseval.correct(models, split))": ("plan",),
+    "evaluation.by(groups), where evaluation = ipseval.evaluate(models, split)": (
+        "groups",
+        "group",
+        "user_group",
+        "item_group",
+    ),
+    "ipseval.PowerLawPropensity(gamma='fit', exposure=ipseval.RandomExposure.from_frame(frame, split))": (
+        "estimate_gamma",
+        "gamma_from_exposure",
+    ),
     "layout=, or leave it out, because the content decides": (
         "format",
         "file_format",
@@ -460,12 +474,50 @@ def suggest_replacement(name: object) -> str:
     return f"Use {replacement}."
 
 
+# Options of other libraries whose values mean the same here.
+OWN_OPTIONS = {
+    "value": ("rating", "ratings", "col_rating", "rating_col", "rating_column"),
+    "timestamp": ("time", "datetime", "ts", "date", "time_col", "col_timestamp", "timestamp_col"),
+    "user": ("user_col", "col_user", "user_column", "users_col", "uid", "user_id", "usercol", "user_field"),
+    "item": ("item_col", "col_item", "item_column", "items_col", "iid", "item_id", "itemcol", "item_field"),
+    "clicked": ("label", "label_col", "click", "clicks"),
+    "rng": ("seed", "random_state", "random_seed", "np_random"),
+    "test_fraction": ("test_size", "test_ratio"),
+    "confidence_level": ("confidence", "level", "ci", "conf"),
+    "metrics": ("metric",),
+    "estimators": ("estimator",),
+    "propensity": ("propensities",),
+    "separator": ("sep", "delimiter"),
+    "gamma": ("gammas",),
+    "reference": ("baseline", "control"),
+}
+OWN_OPTION_BY_NAME = {name: option for option, names in OWN_OPTIONS.items() for name in names}
+
+
+def suggest_own_option(name: str, value: object, options: Collection[str]) -> str:
+    """Return a sentence with an option of the same meaning and its value, "" if the function has none.
+
+    `options` are the options of the function.
+    """
+    option = OWN_OPTION_BY_NAME.get(name.lower(), "")
+    is_short = isinstance(value, (str, int, float, list, tuple)) and len(repr(value)) <= LONGEST_VALUE
+    if option not in options or not is_short:
+        return ""
+    return f"Use {option}={value!r}."
+
+
+LONGEST_VALUE = 60  # characters of a value that is repeated in an error
+
 # Options of the functions that read data, which are often passed to functions that take data.
 OPTIONS_OF_READERS = frozenset({"user", "item", "value", "timestamp", "duplicates", "validation", "overlap"})
 
 
-def suggest_option(name: str) -> str:
+def suggest_option(name: str, value: object = None) -> str:
     """Return a sentence with the replacement for an unknown option, and "" for other names."""
     if name in OPTIONS_OF_READERS:
-        return f"Use ipseval.Split.from_frames(train, test, {name}=…), or ipseval.read(frame, {name}=…) for a log."
+        text = repr(value) if isinstance(value, str) else "…"
+        return (
+            f"Use ipseval.Split.from_frames(train, test, {name}={text}), or ipseval.read(frame, {name}={text}) for a "
+            "log."
+        )
     return suggest_replacement(name)

@@ -25,7 +25,7 @@ from ipseval.utils.annotations import (
     resolve_annotations,
 )
 from ipseval.utils.constructors import NamedConstructors, word_frame_error
-from ipseval.utils.peer_names import suggest_option, suggest_replacement
+from ipseval.utils.peer_names import suggest_option, suggest_own_option, suggest_replacement
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -125,7 +125,8 @@ def describe_misfit(
     try:
         arguments = read_signature(function).bind(*args, **kwargs).arguments
     except TypeError:
-        return _describe_unknown_argument(function, args, kwargs)
+        text = _describe_unknown_argument(function, args, kwargs)
+        return text or _describe_missing_arguments(args, kwargs, function)
 
     for name, annotation in resolve_annotations(function).items():
         if name not in arguments:
@@ -156,7 +157,8 @@ def _describe_unknown_argument(
     options = _select_names(visible, keyword_kinds)
     unknown = [option for option in kwargs if option not in options]
     if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
-        return f"{name} has no option {unknown[0]}=. {_advise_option(unknown[0], options)}"
+        advice = _advise_option(unknown[0], options, kwargs[unknown[0]])
+        return f"{name} has no option {unknown[0]}=. {advice}"
 
     n_positions = sum(parameter.kind in positional_kinds for parameter in visible)
     n_hidden = len(parameters) - len(visible)
@@ -164,7 +166,10 @@ def _describe_unknown_argument(
     if n_given > n_positions and inspect.Parameter.VAR_POSITIONAL not in kinds:
         keyword_only = _select_names(visible, (inspect.Parameter.KEYWORD_ONLY,))
         positional = " and ".join(f"`{option}`" for option in options[:n_positions]) or "nothing"
-        advice = _advise_keyword(args[n_hidden + n_positions], keyword_only)
+        advice = _advise_keyword(function, args[n_hidden + n_positions :], keyword_only)
+        example = _word_example(function, args)
+        if example is not None:
+            advice = f"Pass {example}."
         return f"{name} accepts {positional} by position. {advice}"
     return None
 
@@ -178,9 +183,9 @@ def _select_names(parameters: Iterable[inspect.Parameter], kinds: Sequence[objec
     return names
 
 
-def _advise_option(option: str, options: Sequence[str]) -> str:
+def _advise_option(option: str, options: Sequence[str], value: object) -> str:
     """Return the option to use in place of an unknown one, in a sentence."""
-    advice = suggest_option(option)
+    advice = suggest_own_option(option, value, options) or suggest_option(option, value)
     if advice:
         return advice
     similar = difflib.get_close_matches(option, options, n=1)
@@ -189,15 +194,57 @@ def _advise_option(option: str, options: Sequence[str]) -> str:
     return f"It has {', '.join(options)}."
 
 
-def _advise_keyword(value: object, keywords: Sequence[str]) -> str:
-    """Return the keyword by which an argument that was passed by position can be passed, in a sentence."""
+def _advise_keyword(
+    function: Callable[..., object], values: Sequence[object], keywords: Sequence[str]
+) -> str:
+    """Return the keywords by which arguments that were passed by position can be passed, in a sentence."""
     if not keywords:
         return "Remove the other arguments."
+    value = values[0]
     labels = [value] if isinstance(value, str) else value
     is_labels = isinstance(labels, (list, tuple)) and all(isinstance(label, str) for label in labels)
     if is_labels and "metrics" in keywords:
         return f"Pass metrics={list(labels)!r} by keyword."  # type: ignore[call-overload]  # a list or tuple
+    if _fit_keywords(function, values, keywords):
+        pairs = zip(keywords, values, strict=False)
+        return f"Pass {', '.join(f'{keyword}={value!r}' for keyword, value in pairs)} by keyword."
     return f"Pass the others by keyword: {', '.join(f'{keyword}=' for keyword in keywords)}."
+
+
+def _fit_keywords(function: Callable[..., object], values: Sequence[object], keywords: Sequence[str]) -> bool:
+    """Return whether values are text or numbers that fit the first keywords, in their order."""
+    annotations = resolve_annotations(function)
+    if len(values) > len(keywords):
+        return False
+    for keyword, value in zip(keywords, values, strict=False):
+        is_simple = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        if not is_simple or keyword not in annotations or not fits_annotation(value, annotations[keyword]):
+            return False
+    return True
+
+
+def _word_example(function: Callable[..., object], args: Sequence[object]) -> str | None:
+    """Return a call of a method that works, if the object of the method knows one."""
+    word_example = getattr(type(args[0]), "_word_example", None) if args else None
+    if word_example is None:
+        return None
+    example: str | None = word_example(args[0], function.__name__, args[1:])
+    return example
+
+
+def _describe_missing_arguments(
+    args: Sequence[object], kwargs: dict[str, object], function: Callable[..., object]
+) -> str | None:
+    """Return the error of a call without required arguments, if its object knows an example of the call."""
+    example = _word_example(function, args)
+    if example is None:
+        return None
+    parameters = list(read_signature(function).parameters.values())[len(args) :]
+    missing = []
+    for parameter in parameters:
+        if parameter.default is inspect.Parameter.empty and parameter.name not in kwargs:
+            missing.append(repr(parameter.name))
+    return f"{function.__qualname__} lacks {' and '.join(missing)}. Pass {example}."
 
 
 def missing_attribute(owner: str, name: str, members: Sequence[str] = ()) -> AttributeError:

@@ -67,6 +67,7 @@ def test_a_full_device_without_buffering_and_full_standard_error(run, full, caps
     assert run("evaluate missing.csv", io.StringIO()) == 2
 
 
+@pytest.mark.slow  # above, the same in this process
 def test_a_process_ends_with_exit_code_2_where_both_streams_are_full(full):
     assert run_process(full, full) == (2, "")
 

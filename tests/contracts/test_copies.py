@@ -206,6 +206,7 @@ def on_dask(metrics, estimators):
     ],
     ids=["metrics", "estimators"],
 )
+@pytest.mark.slow
 def test_dask_takes_copies_as_it_takes_the_originals(parts):
     assert_same(on_dask(*map(copied, parts)), on_dask(*parts))
 

@@ -47,7 +47,6 @@ def test_the_file_is_as_its_command_wrote_it():
 
 def test_every_change_has_its_line_under_numbers_changed():
     said = numbers.entries(numbers.CHANGELOG.read_text(encoding="utf-8"))
-    assert len(said) > 10
     assert not [words for words in KEPT.changes if not any(words in one for one in said)]
 
 

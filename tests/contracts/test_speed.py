@@ -11,7 +11,7 @@ import ipseval
 from ipseval.ranking import top_items
 from tests.contracts import numbers
 from tests.contracts.number_cases import CASES
-from tests.mutation.rooms import SPEED
+from tests.mutation.layers import SPEED
 from tests.worlds import random_world
 
 KEPT = numbers.Kept.of(numbers.FILE.read_text(encoding="utf-8")).numbers

@@ -12,9 +12,10 @@ import pytest
 import ipseval
 from tests import floors
 from tests.conftest import ROOT
-from tests.mutation.rooms import ROOMS, SPEED
+from tests.mutation.layers import LAYERS, SPEED
 from tests.mutation.run import Score
-from tests.mutation.sample import places, sample
+from tests.mutation.sample import Mutant, places, sample
+from tests.sources import walk
 from tests.typed.__main__ import PAGES, expected, programs
 
 CODE = """
@@ -53,21 +54,50 @@ def test_values_of_constants_of_speed_are_left_out_of_a_sample_and_counted(tmp_p
     )
 
 
-def test_every_wing_has_a_room():
-    assert {path.parent.name for path in Path(ipseval.__file__).parent.glob("*/__init__.py")} == set(ROOMS)
+def test_comparisons_with_a_text_are_not_changed_to_comparisons_by_order(tmp_path):
+    pytest.importorskip("cosmic_ray")
+    path = tmp_path / "code.py"
+    changes = {}
+    for literal in ("'user'", "2"):
+        path.write_text(f"def f(x):\n    return x == {literal}\n", encoding="utf-8")
+        mutants = [sample(tmp_path, [path], 9, seed)[0] for seed in range(12)]
+        changes[literal] = {mutant.after for found in mutants for mutant in found}
+    assert "return x != 'user'" in changes["'user'"]
+    assert not any(order in change for change in changes["'user'"] for order in "<>")
+    assert any(order in change for change in changes["2"] for order in "<>")
 
 
-@pytest.mark.parametrize("name", ROOMS)
-def test_a_room_has_files_tests_and_a_control_that_stands_in_one_of_them(name):
-    room = ROOMS[name]
-    file, old, new = room.control
-    path = f"{room.folder}/{file}"
+@pytest.mark.parametrize(("code", "n_mutants"), [("copy=False", 0), ("copy=True", 1), ("other=False", 1)])
+def test_one_more_copy_is_no_mutant(code, n_mutants, tmp_path):
+    pytest.importorskip("cosmic_ray")
+    path = tmp_path / "code.py"
+    path.write_text(f"x = f(y, {code})\n", encoding="utf-8")
+    assert len(sample(tmp_path, [path], 9, seed=0)[0]) == n_mutants
+
+
+def test_a_score_of_mutants_states_its_share_and_its_standard_error():
+    survivor = Mutant("code.py", 1, "x + 1", "x - 1", CODE)
+    score = Score(n_places=300, found=90, survived=[survivor] * 10)
+    assert (score.n, score.share) == (100, 0.9)
+    assert score.standard_error == pytest.approx(0.03)
+    assert "90.0% found (90 of 100; standard error 3.0%;" in str(score)
+
+
+def test_every_layer_is_mutated():
+    assert {path.parent.name for path in Path(ipseval.__file__).parent.glob("*/__init__.py")} == set(LAYERS)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_mutated_layer_has_files_tests_and_a_control_in_one_of_its_files(name):
+    layer = LAYERS[name]
+    file, old, new = layer.control
+    path = f"{layer.folder}/{file}"
     if not (ROOT / "ipseval").exists():
         pytest.skip("the source of the library is not beside the tests")
-    assert ROOT / path in room.paths(ROOT)
+    assert ROOT / path in layer.paths(ROOT)
     assert old in (ROOT / path).read_text(encoding="utf-8")
     assert old != new
-    assert all((ROOT / test).exists() for test in room.tests)
+    assert all((ROOT / test).exists() for test in layer.tests)
 
 
 def test_the_examples_that_type_checkers_read_are_those_of_the_pages():
@@ -93,7 +123,7 @@ def find_changing_values(source: str) -> list[str]:
         return []
     imports_random = re.search(r"^import random$", source, re.MULTILINE) is not None
     calls = []
-    for node in ast.walk(ast.parse(source)):
+    for node in walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func)

@@ -332,7 +332,7 @@ def test_a_plan_allows_recommenders_with_equal_ranks(world):
         ({"metrics": ["ndcg@10"]}, "not an average over relevant items"),
         ({"prior": 0.5}, "prior must be CorrectionPrior"),
         ({"confidence_level": 95}, "confidence_level"),
-        ({"random_exposure": "random.csv"}, "random_exposure must be RandomExposure; got str"),
+        ({"random_exposure": "random.csv"}, "random.csv does not exist"),
         ({"interactions": "log.csv"}, "interactions must be"),
         ({"missing_lists": "guess"}, "unknown value for missing_lists: 'guess'"),
     ],

@@ -66,7 +66,7 @@ def test_two_batches_have_the_inclusion_probabilities_of_all_pairs_of_draws(n_ca
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n_batches", [1, 2])
+@pytest.mark.parametrize("n_batches", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_totals_with_inverse_probabilities_are_unbiased_over_all_draws(n_batches):
     n_candidates, n_listed, n_slots = 6, 3, 4
     is_liked = np.array([1, 0, 1, 0, 1, 1])
@@ -274,3 +274,37 @@ def test_rows_of_a_user_are_between_one_draw_and_all_draws_of_all_candidates():
             RandomExposure.from_frame(rows, ids, inclusion_probability="inclusion_probability")
     full = table.assign(is_listed=False, n_draws=1, n_slots=5, inclusion_probability=1.0, positive=[0, 1, 0])
     assert len(RandomExposure.from_frame(full, ids, inclusion_probability="inclusion_probability")) == 3
+
+
+def test_errors_name_the_first_row_that_is_wrong():
+    ids = make_ids(3, 3)
+    design = {"n_slots": 1, "n_listed": 0, "n_candidates": 3, "n_draws": 1, "is_listed": False}
+    allocation = pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 2], "inclusion_probability": 1 / 3} | design)
+    answers = pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 2], "positive": [1, 0, 1]})
+    probability = "inclusion_probability"
+    for changed, table, message in (
+        (answers.assign(positive=["yes", "no", "no"]), allocation, "truth values; got 'yes'. Convert them"),
+        (
+            answers.assign(item=[0, 2, 1]),
+            allocation,
+            "2 of 3 rows are not in the allocation (e.g. user 1, item 2)",
+        ),
+        (answers[:1], allocation, "2 of 3 allocated pairs of 2 users have no answer (e.g. user 1, item 1)"),
+        (answers, allocation.assign(**{probability: [1, 1.5, -2]}), "2 of 3 entries are not (e.g. 1.5)"),
+        (
+            answers,
+            allocation.assign(**{probability: [1 / 3, 0.5, 0.25]}),
+            "2 of 3 entries do not (e.g. 0.5, where",
+        ),
+        (answers.drop(columns="item"), allocation, "a column 'item'; got the columns user, positive. Add"),
+    ):
+        with pytest.raises(InputError) as error:
+            RandomExposure.from_frame(changed, ids, inclusion_probability=table)
+        assert message in str(error.value)
+    rows = pd.DataFrame(
+        {"user": [0, 1, 1, 2, 2], "item": [0, 0, 1, 0, 1], "positive": 0, probability: 1 / 3} | design
+    )
+    with pytest.raises(
+        InputError, match=r"2 users have another number of rows \(e\.g\. user 1: 2 rows of 1 slots\)"
+    ):
+        RandomExposure.from_frame(rows, ids, inclusion_probability=probability)

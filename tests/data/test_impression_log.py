@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ipseval
 from ipseval import ImpressionLog, InputError
 from ipseval.errors import PropensityError
 
@@ -204,3 +205,25 @@ def test_the_constructor_checks_its_arrays(fields, text):
     }
     with pytest.raises(InputError, match=text):
         ImpressionLog(**{**start, **fields})
+
+
+def test_a_split_at_a_time_keeps_the_impressions_that_could_produce_the_held_out_clicks():
+    frame = pd.DataFrame(
+        {
+            "user": [0, 0, 1, 1, 0],
+            "item": [0, 1, 0, 1, 2],
+            "time": [1, 2, 3, 4, 5],
+            "clicked": [1, 0, 1, 1, 1],
+        }
+    )
+    log = ipseval.ImpressionLog.from_frame(frame, clicked="clicked", timestamp="time")
+    split = ipseval.split_global_time(log.positives, test_start=3)
+    assert split.test.impressions.timestamp.tolist() == [3, 4, 5]
+    assert split.train.impressions.timestamp.tolist() == [1, 2, 3, 4, 5]
+    by_default = ipseval.evaluate(
+        {"m": np.ones((2, 3))}, split, metrics=["recall@1"], low_ess="ignore"
+    ).propensity
+    later = log.select(log.timestamp >= 3)
+    expected = ipseval.ImpressionPropensity(log=later).fit(split.train)
+    pairs = np.indices((2, 3)).reshape(2, -1)
+    np.testing.assert_array_equal(by_default.for_pairs(*pairs), expected.for_pairs(*pairs))

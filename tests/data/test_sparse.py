@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 import ipseval
-from ipseval.data.sparse import is_sparse_matrix
+from ipseval.data.sparse import is_sparse_matrix, load_pairs_or_matrix
 from ipseval.errors import InputError
 
 # Row 3 and column 4 have no entry.
@@ -148,3 +148,69 @@ def test_a_sparse_matrix_has_a_form_of_rows_and_a_number_of_entries():
     assert is_sparse_matrix(scipy.sparse.csr_matrix(np.eye(2)))
     for attributes in ({"nnz": 3}, {"tocsr": None}, {}):
         assert not is_sparse_matrix(SimpleNamespace(**attributes))
+
+
+@pytest.mark.parametrize(
+    ("array", "are_pairs"),
+    [
+        ([[0, 2], [1, 1]], True),
+        ([[0, 1], [1, 1]], False),  # it may be a matrix of two items
+        ([[0, 2], [-1, 1]], False),
+        ([[0.0, 2.0], [1.0, 1.0]], False),
+        ([["a", "x"], ["b", "x"]], True),
+        ([[0, 2, 1], [1, 1, 5], [1, 2, 3]], False),
+        ([0, 2], False),
+        (np.zeros((0, 2), int), False),
+        (np.ma.masked_array([[0, 2], [1, 1]]), False),
+    ],
+)
+def test_an_array_of_text_or_of_whole_numbers_above_1_holds_pairs_in_two_columns(array, are_pairs):
+    source = np.ma.asanyarray(array) if np.ma.isMaskedArray(array) else np.asarray(array)
+    converted = load_pairs_or_matrix(source)
+    if are_pairs:
+        assert converted == [tuple(row) for row in source.tolist()]
+    else:
+        assert converted is source
+
+
+@pytest.mark.parametrize(("n_zeros", "is_refused"), [(0, True), (1, True), (2, True), (3, False)])
+def test_two_rows_of_ids_are_refused_if_at_most_a_tenth_of_them_is_zero(n_zeros, is_refused):
+    array = np.arange(1, 21).reshape(2, 10)
+    array[0, :n_zeros] = 0
+    if not is_refused:
+        assert load_pairs_or_matrix(array) is array
+        return
+    with pytest.raises(InputError, match=r"must have the shape \(n, 2\); got \(2, 10\), two rows of ids"):
+        load_pairs_or_matrix(array)
+    assert load_pairs_or_matrix(np.vstack([array, array[:1]])).shape == (3, 10)
+
+
+def test_an_array_of_five_columns_or_more_is_a_part_of_a_split_as_a_matrix():
+    train = np.eye(3, 5, dtype=int)
+    split = ipseval.Split.from_frames(train, np.roll(train, 1, axis=1))
+    assert pairs(split.train) == [(0, 0), (1, 1), (2, 2)]
+    assert pairs(split.test) == [(0, 1), (1, 2), (2, 3)]
+    assert (split.n_users, split.n_items) == (3, 5)
+    with pytest.raises(InputError, match=r"got an array of shape \(3, 4\)"):
+        ipseval.Split.from_frames(train[:, :4], np.roll(train, 1, axis=1)[:, :4])
+
+
+@pytest.mark.parametrize("matrix_format", ["csr", "csc", "coo", "bsr"])
+def test_a_file_of_scipy_is_read_as_its_matrix_in_three_formats(matrix_format, tmp_path):
+    path = tmp_path / "log.npz"
+    scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(DENSE * 2.0).asformat(matrix_format))
+    if matrix_format == "bsr":
+        with pytest.raises(InputError, match="must be in the format csr, csc or coo; got 'bsr'"):
+            ipseval.read(path)
+        return
+    log = ipseval.read(path)
+    assert pairs(log) == PAIRS
+    assert (log.n_users, log.n_items, set(log.value.tolist())) == (4, 5, {2.0})
+
+
+def test_matrices_of_one_shape_are_needed_and_pairs_of_numbers_are_read():
+    train = scipy.sparse.csr_matrix(DENSE)
+    with pytest.raises(InputError, match=r"must have one shape, .*; got train \(4, 5\), test \(4, 4\)"):
+        ipseval.Split.from_frames(train, train[:, :4])
+    split = ipseval.Split.from_frames(np.array([[0, 7], [3, 7]]), np.array([[0, 8], [3, 9]]))
+    assert pairs(split.test) == [(0, 8), (3, 9)]

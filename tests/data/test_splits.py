@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ipseval.data import Interactions
 from ipseval.data.splits import (
+    Split,
     k_core,
     repeated_splits,
     split_global_time,
@@ -208,6 +209,12 @@ def test_a_split_has_counts_of_cold_users_and_items() -> None:
     # Test: (a, 1) and (c, 5); user c and item 5 never occur before.
     assert (split.n_cold_users, split.n_cold_items, split.n_cold_positives) == (1, 1, 1)
     assert "1 cold user; 1 cold item" in repr(split)
+    # Test: a known pair, a cold user, a cold item, and both.
+    log = Interactions([0, 0, 1, 0, 0, 2, 1, 3], [0, 1, 0, 2, 4, 0, 3, 3], np.arange(4), np.arange(5))
+    split = Split(log.select([0, 1, 2, 3]), log.select([4, 5, 6, 7]))
+    assert (split.n_cold_users, split.n_cold_items, split.n_cold_positives) == (2, 2, 4)
+    split = Split(log.select([0, 1, 3, 4, 6]), log.select([2, 5, 7]))
+    assert (split.n_cold_users, split.n_cold_items, split.n_cold_positives) == (2, 0, 2)
 
 
 @pytest.mark.parametrize(

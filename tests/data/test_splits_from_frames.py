@@ -230,6 +230,9 @@ def test_ratings_in_a_frame_need_a_threshold_and_other_values_do_not() -> None:
         Split.from_frames(train, test)
     assert len(Split.from_frames(train, test, threshold=3).test) == 2
     assert len(Split.from_frames(train, test.assign(rating=["low", "high", "high"])).test) == 3
+    words = test.assign(rating=["low", "high", "high"], overall=[1, 3, 5], stars=[1, 3, 5])
+    with pytest.raises(InputError, match=r"the test frame: threshold .* ratings in column 'stars'"):
+        Split.from_frames(train.drop(columns="rating"), words)
     assert len(Split.from_frames(train, test.assign(rating=1)).test) == 3
     assert len(Split.from_frames(train, test.rename(columns={"rating": "minutes"})).test) == 3
 

@@ -21,6 +21,7 @@ from ipseval.data.splits import (
     split_sliding,
     split_temporal,
 )
+from ipseval.data.splits.split import SplitSummary
 from ipseval.errors import DataWarning, InputError
 from tests.inside.data import Leakage
 
@@ -41,7 +42,10 @@ def test_a_split_without_time_or_without_later_rows_has_no_leakage_to_print():
     assert split.leakage.n_leaking == 0
     assert "later" not in repr(split)
     frame = pd.DataFrame({"user": [0, 0], "item": [0, 1]})
-    assert Split.from_frames(frame[:1], frame[1:]).leakage is None
+    untimed_split = Split.from_frames(frame[:1], frame[1:])
+    assert untimed_split.leakage is None
+    assert SplitSummary.from_split(untimed_split) == SplitSummary("given as frames", False, 0, 0, 0.0)
+    assert SplitSummary.from_split(split) == SplitSummary(split.description, False, 2, 0, 0.0)
 
 
 @pytest.mark.filterwarnings("ignore:.*the cutoff exceeds")
@@ -286,7 +290,10 @@ def test_polars_dates_with_a_time_zone_are_the_same_instants():
         ),
         ({"test": 1, "start": 0, "step": 1e-9}, "more than 100,000"),
         ({"test": 1, "start": 3 - 100_000}, "step=1 makes more than 100,000 windows"),
+        ({"test": 1.2, "start": 3 - 150_000}, r"step=1\.2 makes more than 100,000 windows"),
         ({"test": 1, "start": True}, "start must be a number or a date"),
+        ({"test": 1, "start": 2, "purge": -0.5}, "purge must be a finite number >= 0"),
+        ({"test": 1, "start": 2, "validation": -0.5}, "validation must be a finite number >= 0"),
     ],
 )
 def test_the_error_of_wrong_windows_names_the_requirement(options, text):

@@ -31,6 +31,7 @@ PAGES = (
     "coming-from.md",
     "correction.md",
     "exposure-logs.md",
+    "how-the-verdict-is-made.md",
     "impression-weights.md",
     "off-policy.md",
     "propensity.md",

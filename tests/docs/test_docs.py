@@ -1,4 +1,7 @@
-"""The documentation names everything public, its examples run, and its pages are all in the menu."""
+"""The documentation names everything public, its examples run, and its pages are all in the menu.
+
+What is slow here runs with the documentation site, where a page or the library changed: see `.ci/run`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE = set(
     re.findall(r"^::: (\S+)$", "\n".join(page.read_text() for page in DOCS.glob("api/*.md")), re.MULTILINE)
 )
-EXAMPLES = ("which-estimator.md", "why-numbers-differ.md", "protocols.md", "slates.md")
+EXAMPLES = (
+    pytest.param("which-estimator.md", marks=pytest.mark.slow),
+    *("why-numbers-differ.md", "protocols.md", "slates.md"),
+)
 
 OTHERWISE = {"ipseval.cli", "ipseval.pytest_plugin"}  # pages have their commands and fixtures
 
@@ -60,9 +66,28 @@ PAGES = sorted(
 )
 
 
+def read_examples(page: str) -> list[str]:
+    """Return the examples of a page of the reference."""
+    text = (DOCS / "api" / page).read_text(encoding="utf-8")
+    return re.findall(r"^```pycon\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_of_the_reference_has_a_stability_and_an_example_of_every_name(page: str):
+    text = (DOCS / "api" / page).read_text(encoding="utf-8")
+    stability = r"^Stability: \[(?:stable|provisional)\]\(\.\./support\.md#stability\)\.$"
+    assert len(re.findall(stability, text, re.MULTILINE)) == 1
+    blocks = read_examples(page)
+    assert "isinstance" not in blocks[0]  # the first example is a call that a user makes
+    block = "\n".join(blocks)
+    names = [name.rpartition(".")[2] for name in re.findall(r"^::: (\S+)$", text, re.MULTILINE)]
+    assert [name for name in names if not re.search(rf"\b{name}\b", block)] == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.filterwarnings("ignore")
-def test_a_page_of_the_reference_has_a_stability_and_an_example_of_every_name(page: str, empty_folder):
+def test_the_examples_of_a_page_of_the_reference_print_what_stands_below_them(page: str, empty_folder):
     if page == "distributed.md":
         pytest.importorskip("dask", reason="dask is not installed: pip install dask")
         pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
@@ -70,14 +95,7 @@ def test_a_page_of_the_reference_has_a_stability_and_an_example_of_every_name(pa
         lenskit = pytest.importorskip("lenskit", reason="lenskit is not installed")
         if not lenskit.__version__.startswith("2025."):
             pytest.skip("from 2026 on LensKit does not show metrics whose a list is")
-    text = (DOCS / "api" / page).read_text(encoding="utf-8")
-    stability = r"^Stability: \[(?:stable|provisional)\]\(\.\./support\.md#stability\)\.$"
-    assert len(re.findall(stability, text, re.MULTILINE)) == 1
-    blocks = re.findall(r"^```pycon\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert "isinstance" not in blocks[0]  # the first example is a call that a user makes
-    block = "\n".join(blocks)
-    names = [name.rpartition(".")[2] for name in re.findall(r"^::: (\S+)$", text, re.MULTILINE)]
-    assert [name for name in names if not re.search(rf"\b{name}\b", block)] == []
+    block = "\n".join(read_examples(page))
     example = doctest.DocTestParser().get_doctest(block, {}, page, page, 0)
     metrics = dict(ipseval.metrics.METRICS)
     assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
@@ -130,7 +148,7 @@ def empty_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("page", "made"),
     [
-        ("protocols.md", "study"),
+        pytest.param("protocols.md", "study", marks=pytest.mark.slow),
         ("sampled.md", "ranked"),
     ],
 )
@@ -168,6 +186,11 @@ def test_the_blocks_of_the_page_on_exposure_logs_print_the_text_below_them():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_verdicts_print_the_text_below_them():
+    assert run_and_compare("how-the-verdict-is-made.md")["evaluation"].leader == "popular"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_impression_weights_print_the_text_below_them():
     assert "result" in run_and_compare("impression-weights.md")
 
@@ -176,11 +199,13 @@ def test_the_blocks_of_the_page_on_other_policies_print_the_text_below_them():
     assert "found" in run_and_compare("off-policy.md")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_uncertainty_print_the_text_below_them():
     assert "refitted" in run_and_compare("uncertainty.md")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_propensities_print_the_text_below_them():
     assert "evaluation" in run_and_compare("propensity.md")
@@ -308,6 +333,7 @@ def test_the_gate_in_three_lines_of_github_is_a_step_that_stops(gated):
     assert main(shlex.split(steps[2])[1:]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.filterwarnings("ignore:Module already imported so cannot:pytest.PytestAssertRewriteWarning")
 def test_the_test_file_of_the_page_on_gates_passes_and_fails(gated, capfd):

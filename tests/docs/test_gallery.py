@@ -34,6 +34,7 @@ def evaluation_of_movielens():
     return gallery.movielens(shared_data("ml-100k").parent)
 
 
+@pytest.mark.slow  # with the documentation site: see `.ci/run`
 def test_the_page_of_movielens_is_what_the_command_makes(made):
     stored = (DOCS / "reports" / "movielens.html").read_text(encoding="utf-8")
     for remark in made.tables().remarks:

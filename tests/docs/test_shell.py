@@ -67,6 +67,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow  # with the documentation site: see `.ci/run`
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monkeypatch):
     small = run_demo(n_users=60, n_items=80)

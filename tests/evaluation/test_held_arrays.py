@@ -111,7 +111,9 @@ def test_baselines_take_the_matrix_of_the_split():
         assert estimate({name: train_baseline(matrices[0])}, split) == estimate(
             {name: train_baseline(split.train)}, split
         )
-    with pytest.raises(InputError, match=r"split\.train, where split = Split\.from_frames\(train, test\)"):
+    with pytest.raises(
+        InputError, match=r"split\.train, where split = ipseval\.Split\.from_frames\(train, test\)"
+    ):
         ipseval.baselines.popularity(TRAIN)  # it lacks the users and items of the test part alone
 
 
@@ -161,7 +163,7 @@ def test_calls_that_name_too_little_say_what_to_pass():
     evaluation = ipseval.evaluate({"m": LABELLED}, SPLIT, **R5)
     with pytest.raises(InputError, match=r"plot\(\)\.figure\.savefig\('a\.png'\)"):
         evaluation.plot("a.png")
-    with pytest.raises(InputError, match=r"Split\.from_frames\(train, test, user=…\)"):
+    with pytest.raises(InputError, match=r"Split\.from_frames\(train, test, user='user_id'\)"):
         ipseval.evaluate({"m": LABELLED}, train=TRAIN, test=TEST, user="user_id")
     frame = evaluation.to_frame()
     frame["estimate"] = 0.0

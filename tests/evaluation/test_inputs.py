@@ -172,10 +172,7 @@ def test_an_item_without_a_value_leaves_its_positives_out_with_a_count():
             "1 of 15 labels of item are not ids of the split .99; ",
         ),
         ({0: "a"}, "propensity must be a sequence of numbers"),
-        (
-            [0.5] * 15,
-            r"got list. Pass propensities as \{item: P\}, as a frame, or as KnownPropensity\(item=…\)",
-        ),
+        (["power-law:gamma=0"], r"evaluation\.sensitivity\(gamma=\[-0\.5, 0, 0\.5\]\)"),
         ("popularity", 'A propensity by popularity is "power-law:gamma=0".'),
     ],
 )

@@ -119,7 +119,9 @@ def outputs(evaluation: Evaluation) -> dict[str, str]:
     return texts | {name: frame.to_csv() for name, frame in frames.items()}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "slates" else ()) for name in CASES]
+)
 def test_a_loaded_evaluation_prints_compares_and_reports_the_same_bytes(name: str, tmp_path: Path) -> None:
     first = CASES[name]()
     first.save(tmp_path / "a.npz")

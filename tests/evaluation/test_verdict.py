@@ -386,3 +386,20 @@ def test_an_estimator_that_is_biased_with_the_true_propensities_names_no_winner(
     assert "SNIPS per user is biased even with the true propensities." in str(biased).replace(
         "\n            ", " "
     )
+
+
+def test_metrics_whose_weights_act_between_users_only_have_no_range_of_gamma():
+    rng = np.random.default_rng(4)
+    split = ipseval.split_random({u: rng.permutation(30)[:12].tolist() for u in range(80)}, rng=0)
+    models = {
+        "a": rng.random((split.n_users, split.n_items)),
+        "b": rng.random((split.n_users, split.n_items)),
+    }
+    labels = ["recall@5", "rr@5", "hit@5"]
+    evaluation = ipseval.evaluate(models, split, propensity="power-law:gamma=0", metrics=labels)
+    ranges = {verdict.metric: verdict.gamma_range for verdict in evaluation.verdicts}
+    assert {metric: gamma_range is None for metric, gamma_range in ranges.items()} == {
+        "recall@5": False,
+        "rr@5": True,
+        "hit@5": True,
+    }

@@ -10,7 +10,12 @@ import pytest
 from ipseval.evaluation.verdict import ModelRanking, Verdict, WeightSupport, decide_outcome
 
 ESS_EQUAL = 1000.0
-ESS = {"sufficient": 900.0, "low": 200.0, "unreliable": 900.0}  # low: below 30% of the equal weights
+ESS = {
+    "sufficient": 900.0,
+    "low": 200.0,
+    "clipped": 900.0,
+    "unreliable": 900.0,
+}  # low: below 30% of the equal weights
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,8 @@ def apply_rules_of_page(case: Situation) -> str:
     """Return the outcome by the table under "The rules" in docs/how-the-verdict-is-made.md."""
     if case.n_ranked < 2:
         return ("undefined", "single")[case.n_ranked]
-    decides = {"sufficient": True, "low": case.has_aoa and case.is_same_first, "unreliable": False}
-    if case.basis == "design" and case.is_consistent and decides[case.quality]:
+    decides = case.quality == "sufficient" or (case.quality == "low" and case.has_aoa and case.is_same_first)
+    if case.basis == "design" and case.is_consistent and decides:
         return "winner" if case.is_significant else "not significant"
     is_from_impressions = case.basis == "fitted" and not case.is_power_law
     is_contradicted = case.quality != "sufficient" or not case.is_same_first
@@ -75,6 +80,7 @@ def build_verdict(case: Situation) -> Verdict:
             ess_equal=ESS_EQUAL,
             n_interactions=2000,
             flag="few interactions dominate" if case.quality == "unreliable" else "",
+            clipped_share=0.21 if case.quality == "clipped" else 0.2,
         )
     return Verdict(
         metric="recall@10",

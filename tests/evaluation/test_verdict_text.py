@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import ipseval
-from ipseval.evaluation.verdict import Verdict
+from ipseval.evaluation.verdict import Verdict, decide_outcome
 from ipseval.evaluation.verdict_text import describe_assumption, write_verdict
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.validation.simulation import World
@@ -185,6 +185,17 @@ def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_
     assert sentences.endswith("250 for SNIPS (low).")
 
 
+@pytest.mark.parametrize("basis", ["fitted", "design"])
+def test_weights_that_clipping_made_nearly_equal_do_not_confirm_the_unweighted_ranking(basis):
+    verdict = decide(AB, AB, basis, significant=("ab",))
+    clipped = replace(verdict, support=replace(verdict.support, clipped_share=0.89))
+    clipped = replace(clipped, outcome=decide_outcome(clipped))
+    assert write_verdict([clipped]).conclusion == (
+        "No verdict: a ranks first in the log, but clipping removed 89% of the weight, so SNIPS is biased "
+        "towards AOA and does not confirm this."
+    )
+
+
 def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
     text = write_verdict([decide(AB, BA, "exposure", gamma=0.69, significant=("ab",))])
     assert "By SNIPS (γ = 0.69 from random exposure), b ranks first (p = 0.002)." in text.conclusion
@@ -203,6 +214,28 @@ def test_a_missing_guarantee_is_stated():
     assert text.assumption == f"{start}, and propensities ∝ popularity^0.5 (γ = 0). {limit}"
     text = write_verdict([decide(AB, AB, has_guarantee=False, metric="ndcg@10")])
     assert text.assumption == f"{start}, and the true propensities. {limit}"
+
+
+def test_a_verdict_on_another_metric_than_the_first_names_it_and_the_metric_without_guarantee():
+    first = decide(AB, BA, gamma=0.0, has_guarantee=False, metric="ndcg@10")
+    second = decide(AB, BA, gamma=0.0, metric="recall@10")
+    text = write_verdict([first, second])
+    assert text.conclusion.startswith("recall@10: No clear winner.")
+    assert text.assumption.endswith("SNIPS has no guarantee for ndcg@10.")
+    assert write_verdict([second, first]).conclusion.startswith("No clear winner.")
+    assert write_verdict([second, first]).assumption == text.assumption
+
+
+def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_the_same_conclusion():
+    everywhere = GammaRange("a", -1.0, 3.0, -1.0, 3.0)
+    changing = GammaRange("a", -1.0, 0.85, -1.0, 3.0, next_above="b")
+    headline = replace(decide(AB, AB, gamma=0.0), gamma_range=everywhere)
+    verdict = replace(decide(AB, AB, gamma=0.0, metric="cg@10"), gamma_range=changing)
+    assert conclusion(headline, verdict).endswith(
+        "On cg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40), and for γ in [−1, 0.85]."
+    )
+    same = replace(verdict, gamma_range=everywhere)
+    assert conclusion(headline, same).endswith("cg@10 leads to the same conclusion.")
 
 
 def test_weights_alone_are_stated_with_their_assumption():
@@ -283,7 +316,7 @@ def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
 def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
     unguaranteed = decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")
     winner = decide(AB, AB, "design", significant=("ab",))
-    assert conclusion(unguaranteed, winner).startswith("a is significantly better than b")
+    assert conclusion(unguaranteed, winner).startswith("recall@10: a is significantly better than b")
     assert conclusion(unguaranteed).startswith("No clear winner. In the log, a ranks first")
 
 

@@ -71,7 +71,7 @@ DEAD_ENDS = [
     ),
     (
         "evaluation.per_user()",
-        "'model', 'metric', and 'estimator'",
+        "Pass per_user('m', 'recall@10', 'aoa')",
         "evaluation.per_user('m', 'recall@10', 'aoa')",
     ),
     ("evaluation.significance", "Use evaluation.compare()", "evaluation.compare()"),

@@ -113,6 +113,7 @@ def check_value(result: object) -> None:
         assert rows["estimate"].tolist() == [pytest.approx(RECALL, rel=1e-12)]
 
 
+@pytest.mark.slow  # in the fast suite, the two hundred calls of test_first_intuition.py
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_of_ninety_calls_six_in_ten_work_and_the_others_say_what_to_type():
     outcomes = []

@@ -270,6 +270,7 @@ def test_there_are_ninety_calls_of_which_most_work():
     assert n_working / (90 - n_mistakes) >= 0.6
 
 
+@pytest.mark.slow  # in the fast suite, the two hundred calls of test_first_intuition.py
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("library", CALLS)
 def test_a_first_call_works_or_its_error_leads_to_one_that_works(library, tmp_path, monkeypatch, capsys):

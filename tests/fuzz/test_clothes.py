@@ -12,6 +12,7 @@ from ipseval.ranking import rank_positives
 from tests.fuzz.doors import dressed
 
 
+@pytest.mark.slow  # the checks of a change run all of `tests/fuzz/run.py`
 def test_the_same_data_in_other_clothes_gives_the_same_numbers_or_an_error():
     tally = dressed(range(1, 2), arguments=4, share=2)  # tests/fuzz/run.py takes all
     assert not tally.wrong, "\n".join(tally.wrong[:40])

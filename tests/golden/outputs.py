@@ -170,7 +170,7 @@ def plain_latex(text: str) -> str:
 def from_latex(text: str, n_labels: int) -> list[ReadTable]:
     """Read the table of one estimand in either layout."""
     is_wide = r"\cmidrule" in text
-    body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
+    body = text.split(r"\toprule")[1].split(r"\bottomrule")[0].replace(r"\rlap{$^{\dagger}$}", "")
     lines = [line.removesuffix(r" \\").split(" & ") for line in body.splitlines() if " & " in line]
     marks = [[r"$^{u}$" in cell for cell in line] for line in lines]
     cells = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
@@ -11,7 +12,8 @@ from scipy.sparse import csr_array
 
 import ipseval
 from ipseval.errors import InputError
-from tests.inference.worlds import random_ranks
+from ipseval.inference.weight_bounds import check_factor
+from tests.inference.worlds import random_ranks, ranked
 from tests.inside.inference import compute_required_factors, row_bounds
 
 
@@ -103,10 +105,20 @@ def test_bounds_of_a_larger_factor_are_wider_and_list_metrics_have_none():
     assert narrow.loc[~linear, "note"].str.contains("not a weighted average").all()
 
 
-@pytest.mark.parametrize("factor", [0.5, np.nan, np.inf])
-def test_a_factor_below_one_is_refused(factor):
+@pytest.mark.parametrize("factor", [0.5, 1 - 1e-9, np.nan, np.inf, 1e150, "two"])
+def test_a_factor_outside_its_range_is_refused(factor):
+    with pytest.raises(InputError, match=rf"finite number >= 1 .*; got {re.escape(repr(factor))}"):
+        check_factor(factor)
+
+
+@pytest.mark.parametrize("factor", [1, 1.0, 1 + 1e-9, 9e149])
+def test_a_factor_of_one_and_one_whose_square_is_a_float_are_accepted(factor):
+    check_factor(factor)
+
+
+def test_an_evaluation_checks_its_factors():
     with pytest.raises(InputError, match=r"finite number >= 1"):
-        evaluate_random_ranks().bounds(factor)
+        evaluate_random_ranks().bounds(0.5)
 
 
 def required_factor(c, w, target: float) -> float:
@@ -159,3 +171,21 @@ def test_factors_of_several_estimates_equal_separate_computations():
     target[1] = 2.0  # all alike, and out of reach
     separate_factors = [required_factor(c[:, column], w, target[column]) for column in range(9)]
     np.testing.assert_allclose(compute_required_factors(c, w, target), separate_factors, rtol=1e-12)
+
+
+def test_factors_of_more_estimates_than_a_block_holds_are_computed_row_by_row(monkeypatch):
+    monkeypatch.setattr("ipseval.inference.weight_bounds.BLOCK_ENTRIES", 1)
+    c = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    # Σw(c − t)+ and Σw(t − c)+ of the first are 3/2 and 1/2, and of the second 4/2 and 0.
+    w = np.array([1.0, 2.0, 1.0])
+    assert compute_required_factors(c, w, np.array([0.5, 0.0])) == pytest.approx([np.sqrt(3), np.inf])
+
+
+def test_the_bounds_of_unweighted_estimates_vary_weights_of_one():
+    # One user with contributions 1, 0, 0: of Λ = 2 the extremes are ½/(½ + 4) and 2/(2 + 1).
+    ranks = {"m": ranked([0, 0, 0], [0, 1, 2], [0, 5, 5], n_users=1, n_items=8)}
+    evaluation = ipseval.evaluate_ranks(ranks, metrics=["recall@1"], estimators=["aoa", "aoa-pooled"])
+    frame = evaluation.bounds(2.0)
+    assert frame["estimate"].tolist() == pytest.approx([1 / 3] * 2)
+    assert frame["lower"].tolist() == pytest.approx([1 / 9] * 2)
+    assert frame["upper"].tolist() == pytest.approx([2 / 3] * 2)

@@ -14,11 +14,13 @@ from scipy.stats import norm
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import UserSums
 from tests.inside.inference import (
+    Bootstrap,
     bca_interval,
     blocks,
     bootstrap,
     compute_normal_interval,
     compute_quantiles,
+    constrain_to_unit_interval,
     draw_counts,
     jackknife_acceleration,
     leave_one_out,
@@ -80,6 +82,23 @@ def test_replicates_equal_a_loop_over_repeated_users(n_moved):
         np.testing.assert_allclose(result.replicates[resamples, column], values, rtol=1e-9)
     shifted_values = leave_one_out(make_sums()[A]) - influence[:60]
     np.testing.assert_allclose(leave_one_out(sums[A]), shifted_values, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n_users", "size"),
+    [
+        (1, 256),
+        (8192, 256),  # 2^21 counts
+        (8193, 255),
+        (16257, 128),  # 129 of them would be one count too many
+        (131072, 16),
+        (10**6, 16),  # at least 16, however many users there are
+    ],
+)
+def test_a_block_has_at_most_256_resamples_and_two_to_the_21_counts(n_users, size):
+    sizes = [n_resamples for _, n_resamples in blocks(3 * size + 1, n_users)]
+    assert sizes == [size, size, size, 1]
+    assert [number for number, _ in blocks(3 * size, n_users)] == [0, 1, 2]
 
 
 def test_replicates_do_not_depend_on_the_number_of_threads():
@@ -205,3 +224,94 @@ def test_acceleration_of_values_equal_up_to_rounding_is_zero():
 def test_a_confidence_level_outside_0_1_is_refused(level):
     with pytest.raises(InputError, match="confidence_level must be in"):
         compute_normal_interval(0.0, 1.0, confidence_level=level)
+
+
+def test_leaving_one_out_of_a_root_and_of_sizes_equals_recomputing_without_the_user():
+    numerator = np.array([1.0, 4.0, 2.0])
+    denominator = np.array([2.0, 3.0, 1.0])
+    volume = np.array([5.0, 1.0, 2.0])
+    size = np.array([1.0, 2.0, 4.0])
+    users = np.arange(3)
+    root = UserSums(users, numerator, denominator, root=True)
+    np.testing.assert_allclose(leave_one_out(root), np.sqrt([6 / 4, 3 / 3, 5 / 5]))
+    with_sizes = UserSums(users, numerator, denominator, volume, size=size)
+    expected = [6 / 4 * 3 / 6, 3 / 3 * 7 / 5, 5 / 5 * 6 / 3]
+    np.testing.assert_allclose(leave_one_out(with_sizes), expected)
+    replicates = bootstrap({A: root, B: with_sizes}, n_resamples=40, rng=0).replicates
+    counts = count_draws(3, 40, 0)
+    with np.errstate(invalid="ignore"):
+        ratio = counts @ numerator / (counts @ denominator)
+    np.testing.assert_allclose(replicates[:, 0], np.sqrt(ratio))
+    np.testing.assert_allclose(replicates[:, 1], ratio * (counts @ volume) / (counts @ size))
+
+
+@pytest.mark.parametrize(("n_users", "n_values"), [(0, 0), (1, 1)])
+def test_nothing_is_left_without_the_only_user(n_users, n_values):
+    values = leave_one_out(UserSums(np.arange(n_users), np.ones(n_users), np.ones(n_users)))
+    assert (values.size, np.isnan(values).all()) == (n_values, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [
+        (0.5, 0.0, 1.0, (0.0, 1.0)),
+        (0.5, 0.1, 0.9, (0.1, 0.9)),
+        (0.0, -0.1, 0.1, (-0.1, 0.1)),  # no logit
+        (1.0, 0.9, 1.1, (0.9, 1.1)),
+        (1.2, 1.1, 1.3, (1.1, 1.3)),
+        # h = 1 and h/(p(1 − p)) = 4; then of 0.2: logit −ln 4, and 0.32/0.16 = 2.
+        (0.5, -0.5, 1.5, (1 / (1 + math.exp(4)), 1 / (1 + math.exp(-4)))),
+        (0.2, -0.12, 0.52, (1 / (1 + 4 * math.exp(2)), 1 / (1 + 4 * math.exp(-2)))),
+        (0.8, 0.48, 1.12, (1 / (1 + math.exp(2) / 4), 1 / (1 + math.exp(-2) / 4))),
+    ],
+)
+def test_intervals_beyond_0_or_1_are_computed_on_the_logit_scale(value, low, high, expected):
+    assert constrain_to_unit_interval(value, low, high) == pytest.approx(expected, rel=1e-12)
+
+
+def test_each_interval_of_the_bootstrap_worked_by_hand():
+    # 0, 1, …, 100 and two undefined replicates; the value is 50, so z0 is 0.
+    replicates = np.append(np.arange(101.0), [np.nan, np.nan])[:, None]
+    result = Bootstrap((A,), np.array([50.0]), replicates, np.array([0.0]))
+    assert result.interval(A, confidence_level=0.9, method="percentile") == pytest.approx((5.0, 95.0))
+    assert result.interval(A, confidence_level=0.9, method="bca") == pytest.approx((5.0, 95.0))
+    deviation = np.sqrt(np.sum((np.arange(101) - 50.0) ** 2) / 100)
+    assert result.standard_error(A) == pytest.approx(deviation)
+    half_width = 1.6448536 * deviation
+    interval = result.interval(A, confidence_level=0.9, method="normal")
+    assert interval == pytest.approx((50 - half_width, 50 + half_width))
+    assert result.interval(A) == pytest.approx((2.5, 97.5))
+    assert result.n_undefined(A) == 2
+    # a = 0.1 and z = ∓1.6448536: Φ(z/(1 − 0.1 z)) is 0.0788785 and 0.9755738.
+    skewed_result = replace(result, acceleration=np.array([0.1]))
+    expected = (100 * norm.cdf(-1.6448536 / 1.16448536), 100 * norm.cdf(1.6448536 / 0.83551464))
+    assert skewed_result.interval(A, confidence_level=0.9) == pytest.approx(expected)
+    # Of 101 replicates 30 are below 30 and one equals it: the share is 30.5/101.
+    shifted_result = replace(result, values=np.array([30.0]))
+    bias = norm.ppf(30.5 / 101)
+    expected = tuple(100 * norm.cdf(2 * bias + sign * 1.6448536) for sign in (-1, 1))
+    assert shifted_result.interval(A, confidence_level=0.9) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("n_defined", "is_defined"), [(0, False), (1, False), (2, True)])
+def test_a_standard_deviation_needs_two_defined_replicates(n_defined, is_defined):
+    replicates = np.array([3.0, 5.0, 9.0])
+    replicates[n_defined:] = np.nan
+    result = Bootstrap((A,), np.array([4.0]), replicates[:, None], np.array([0.0]))
+    error = result.standard_error(A)
+    assert error == pytest.approx(np.sqrt(2)) if is_defined else math.isnan(error)
+
+
+def test_bca_is_undefined_without_a_value_replicates_or_acceleration():
+    nan = float("nan")
+    for value, replicates, acceleration in (
+        (nan, np.arange(3.0), 0.0),
+        (1.0, np.full(3, nan), 0.0),
+        (1.0, np.arange(3.0), np.inf),
+        (9.0, np.arange(3.0), 0.0),  # all below
+    ):
+        interval = bca_interval(value, replicates, acceleration, confidence_level=0.9)
+        assert np.isnan(interval).all()
+    undefined_result = Bootstrap((A,), np.array([nan]), np.full((3, 1), nan), np.array([nan]))
+    # A missing acceleration is an error after a refit, but not where the value itself is undefined.
+    assert np.isnan(undefined_result.interval(A, method="bca")).all()

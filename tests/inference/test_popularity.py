@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import ipseval
+from ipseval.errors import InputError
 from tests.inside.inference import fit_generalised_pareto, group_weights_by_popularity, pareto_k
 
 
@@ -142,3 +143,23 @@ def test_the_tail_consists_of_excesses_over_the_largest_value_outside_it():
     values = np.sort(np.exp(1.5 * np.random.default_rng(3).normal(size=100)))
     shape, _ = fit_generalised_pareto(values[80:] - values[79])
     assert pareto_k(values) == pytest.approx((20 * shape + 10 * 0.5) / 30, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "tail_size"), [(21, 5), (25, 5), (26, 6), (225, 45), (400, 60), (900, 90)])
+def test_the_tail_has_a_fifth_of_the_values_or_three_roots_of_their_number(n, tail_size):
+    values = np.sort(np.exp(1.5 * np.random.default_rng(n).normal(size=n)))
+    shape, _ = fit_generalised_pareto(values[-tail_size:] - values[-tail_size - 1])
+    expected = (tail_size * shape + 10 * 0.5) / (tail_size + 10)
+    assert pareto_k(values) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n_different", "is_defined"), [(3, False), (4, False), (5, True)])
+def test_k_needs_five_different_excesses(n_different, is_defined):
+    tail = 2 + np.resize(np.arange(1.0, n_different + 1), 20)
+    assert np.isnan(pareto_k(np.concatenate([np.ones(80), tail]))) != is_defined
+
+
+def test_k_of_negative_values_is_refused_with_their_number():
+    assert math.isnan(pareto_k(np.zeros(3)))
+    with pytest.raises(InputError, match="values must be positive; 2 of 4 are negative"):
+        pareto_k(np.array([1.0, -1.0, 0.0, -2.0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,14 @@ import ipseval
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import LinearForm, Sample
 from ipseval.metrics import metric
+from ipseval.reporting.tables import Remark
 from tests.inference.worlds import random_ranks, ranked
 from tests.inside.estimators import resolve_estimator
 from tests.inside.inference import (
+    GammaCurves,
     GammaRange,
     LinearGroup,
+    Sensitivity,
     _find_range_end,
     compute_standard_errors,
     find_gamma_ranges,
@@ -332,6 +336,43 @@ def test_ranges_of_nonlinear_metrics_are_found_next_to_ranges_of_linear_metrics(
     assert gamma_ranges["rr"].is_everywhere
 
 
+def test_the_grid_of_ranges_has_steps_of_a_tenth_and_of_one_for_nonlinear_metrics(monkeypatch):
+    grids = []
+    tolerances = []
+    compute_values = GammaCurves.compute_values
+    find_crossing = GammaCurves.find_crossing
+
+    def record_grid(curves, gamma, **options):
+        grids.append(gamma)
+        return compute_values(curves, gamma, **options)
+
+    def record_tolerance(curves, first, second, start, end, tolerance):
+        tolerances.append(tolerance)
+        return find_crossing(curves, first, second, start, end, tolerance)
+
+    monkeypatch.setattr(GammaCurves, "compute_values", record_grid)
+    monkeypatch.setattr(GammaCurves, "find_crossing", record_tolerance)
+    find_ranges(0.55, {"head": HEAD, "tail": TAIL}, ("rr", "recall@1"))
+    fine_grid, coarse_grid = (grid.tolist() for grid in grids if grid.size > 1)  # the rest are crossings
+    assert fine_grid == pytest.approx(sorted([*(number / 10 for number in range(-10, 31)), 0.55]))
+    assert coarse_grid == pytest.approx([-1.0, 0.0, 0.55, 1.0, 2.0, 3.0])
+    assert tolerances == [0.003]
+
+
+@pytest.mark.parametrize(("n_positives", "labels"), [(625_000, ["atop", "rr"]), (625_001, ["atop"])])
+def test_nonlinear_metrics_of_more_than_five_million_values_have_no_range(n_positives, labels, monkeypatch):
+    # Two recommenders at five values of γ, which are four steps.
+    keys = [("a", "rr", "snips"), ("b", "rr", "snips")]
+    curves = SimpleNamespace(level=range(n_positives), nonlinear_keys=keys)
+    monkeypatch.setattr(GammaCurves, "from_samples", lambda *_: curves)
+    monkeypatch.setattr(
+        "ipseval.inference.gamma_range._find_ranges",
+        lambda curves, labels, start, step: dict.fromkeys(labels),
+    )
+    metrics = [metric("rr"), metric("atop")]
+    assert list(find_gamma_ranges({}, metrics, resolve_estimator("snips"), None, 0.0)) == labels
+
+
 @pytest.mark.parametrize(
     ("gamma", "statement"),
     [
@@ -348,7 +389,7 @@ def test_the_statement_of_a_swap_names_the_better_recommender_on_each_side(gamma
     pooled = frame.loc["snips-pooled"]
     assert (pooled["statement"], f"{pooled['model']} > {pooled['other']}") == (statement, statement[:11])
     assert pooled["tipping_points"] == pytest.approx((0.0,), abs=1e-9)
-    assert frame.loc["aoa", "statement"] == "head > tail holds for all γ in [−1, 3]"
+    assert frame.loc["aoa", "statement"] == "head > tail does not depend on γ"
 
 
 FORMS = {
@@ -413,3 +454,127 @@ def test_standard_errors_equal_a_computation_by_loops(has_extra_weights, cluster
         contributions = rng.random((len(positives), 2))
         errors = compute_standard_errors(LinearGroup(form, (("m", "c", "e"),) * 2, contributions), weights)
         np.testing.assert_allclose(errors, compute_error_by_loops(form, contributions, weights), rtol=1e-12)
+
+
+def make_sensitivity(reference: float | None, **curves: list[float]) -> Sensitivity:
+    """Return values on the grid 0, 1, …; crossings are those of lines between its values."""
+    values = {(name, "m", "e"): np.array(curve) for name, curve in curves.items()}
+    gamma = np.arange(float(len(next(iter(curves.values())))))
+
+    class Curves:
+        def find_crossing(self, first, second, start, end, tolerance):
+            gap = values[first] - values[second]
+            return brentq(lambda x: np.interp(x, gamma, gap), start, end)
+
+    frame = pd.DataFrame([(*key, 0.0) for key in values], columns=["model", "metric", "estimator", "gamma"])
+    result = Sensitivity(
+        frame=frame,
+        gamma=gamma,
+        reference=reference,
+        values=values,
+        samples={},
+        definitions=((), ()),
+        propensity=None,
+    )
+    result.__dict__["_curves"] = Curves()
+    return result
+
+
+@pytest.mark.parametrize(
+    ("reference", "b", "names", "points", "statement"),
+    [
+        # a is 0 everywhere.
+        (None, [1.0, -1, -1, 1], "ba", (0.5, 2.5), "b > a holds for γ in [0, 0.5] and [2.5, 3]"),
+        (2.0, [1.0, -1, -1, 1], "ab", (0.5, 2.5), "a > b holds for γ in [0.5, 2.5]"),
+        (3.0, [1.0, -1, -1, 1], "ba", (0.5, 2.5), "b > a holds for γ in [0, 0.5] and [2.5, 3]"),
+        (
+            3.1,
+            [-1.0, 1, 1, 1],
+            "ab",
+            (0.5,),
+            "a > b holds for γ in [0, 0.5]",
+        ),  # beyond the grid: the lowest γ
+        (-0.1, [-1.0, 1, 1, 1], "ab", (0.5,), "a > b holds for γ in [0, 0.5]"),
+        (0.0, [-1.0, 1, 1, 1], "ab", (0.5,), "a > b holds for γ in [0, 0.5]"),
+        (None, [1.0, 0, 0, 1], "ba", (), "b > a holds for all γ in [0, 3]"),  # touches, and does not cross
+        (None, [0.0, 0, 0, -1], "ab", (), "a > b holds for all γ in [0, 3]"),
+        (None, [0.0, 0, 0, 0], "ab", (), "a = b for all γ in [0, 3]"),
+        (None, [0.0, np.nan, 1, 1], None, (), "undefined for some γ of the grid"),
+    ],
+)
+def test_statements_of_pairs_worked_by_hand(reference, b, names, points, statement):
+    row = make_sensitivity(reference, a=[0.0] * 4, b=b).tipping_points().iloc[0]
+    assert row["tipping_points"] == pytest.approx(points)
+    assert row["n_tipping"] == len(points)
+    assert row["statement"].endswith(statement)
+    assert (row["metric"], row["estimator"], row["note"]) == ("m", "e", "")
+    if names is not None:
+        assert row["model"] + row["other"] == names
+
+
+@pytest.mark.parametrize(("gap", "statement"), [(0.9e-12, "a = b for all"), (1.1e-12, "b > a holds for all")])
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+def test_a_difference_of_a_millionth_of_a_millionth_is_rounding(gap, statement, unit):
+    curves = {"a": [unit] * 3, "b": [unit * (1 + gap)] * 3}
+    assert make_sensitivity(None, **curves).tipping_points()["statement"].item().startswith(statement)
+
+
+def test_a_sensitivity_describes_itself_and_its_tables():
+    result = make_sensitivity(None, a=[0.0, 0.25], b=[1.0, 0.125])
+    words = "Sensitivity(2 estimates at 2 values of γ from 0 to 1; .frame, .tipping_points())"
+    assert repr(result) == words
+    tables = result.tables()
+    statement = "b > a holds for γ in [0, 0.89]"  # 1 + (1/8 − 1/4 − 1) γ = 0 at 8/9
+    assert (tables.summary, tables.title, tables.appendix) == ((words,), "", ())
+    (table,) = tables.parts
+    assert (table.title, table.n_keys, len(table.rows)) == ("Where two recommenders swap ranks", 2, 1)
+    assert tables.remarks == (Remark("Verdict", (f"m by e: {statement}.",)),)
+    page = result.tables(page=True, digits=1)
+    assert (page.summary, page.title, page.parts) == ((words,), "Sensitivity to γ", tables.parts)
+    (appendix,) = page.appendix
+    assert (appendix.title, appendix.n_keys, appendix.folded) == ("R(γ)", 3, True)
+    assert appendix.rows[0][-1].text == "0.000"  # two more decimal places than `digits`
+
+
+def test_pairs_of_a_reference_are_in_the_order_of_all_pairs():
+    result = make_sensitivity(None, a=[0.0, 0], b=[1.0, 1], c=[2.0, 2])
+    pairs = result.tipping_points()[["model", "other"]].to_numpy().tolist()
+    assert pairs == [["b", "a"], ["c", "a"], ["c", "b"]]
+    assert result.tipping_points("a")["other"].tolist() == ["a", "a"]
+
+
+def test_a_sensitivity_has_normal_intervals_at_95_percent_by_default():
+    ranks, popularity = random_ranks(0, models=1)
+    propensity = power_law(popularity, 0.0)
+    samples = {
+        name: Sample(positives, propensity.for_pairs(positives.user, positives.item))
+        for name, positives in ranks.items()
+    }
+    arguments = (samples, [metric("atop")], [resolve_estimator("snips")], propensity)
+    frame = sensitivity(*arguments, gamma=[1.0, 0.0, 1.0]).frame
+    assert frame["gamma"].tolist() == [0.0, 1.0]
+    half_width = 1.959963984540054 * frame["std_error"]
+    np.testing.assert_allclose(frame["ci_high"] - frame["estimate"], half_width)
+    np.testing.assert_allclose(frame["estimate"] - frame["ci_low"], half_width)
+    assert (half_width > 0).all()
+    frame_without_errors = sensitivity(*arguments, gamma=[0.0, 1.0], standard_errors=False).frame
+    assert frame_without_errors[["std_error", "ci_low", "ci_high"]].isna().all(axis=None)
+    with pytest.raises(PropensityError, match="needs a power-law propensity"):
+        sensitivity(*arguments[:3], None, gamma=[0.0, 1.0])
+
+
+def test_the_plot_shows_the_first_metric_and_estimator_unless_they_are_named(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "ipseval.reporting.plots.plot_sensitivity", lambda _, **options: calls.append(options)
+    )
+    result = make_sensitivity(None, a=[0.0, 1.0], b=[1.0, 0.0])
+    columns = ["model", "metric", "estimator", "gamma"]
+    frame = pd.DataFrame([("a", "m1", "e1", 0.0), ("a", "m2", "e2", 0.0)], columns=columns)
+    object.__setattr__(result, "frame", frame)
+    result.plot()
+    result.plot("m2", ax="axes")
+    result.plot(estimator="e2")
+    options_of_calls = [(options["metric"], options["estimator"], options["ax"]) for options in calls]
+    assert options_of_calls == [("m1", "e1", None), ("m2", "e1", "axes"), ("m1", "e2", None)]
+    assert [options["tipping"]["n_tipping"].item() for options in calls] == [1, 1, 1]

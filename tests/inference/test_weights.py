@@ -325,15 +325,21 @@ def test_per_user_snips_has_a_caution_below_five_positives_of_the_median_user(co
     [
         (49.0, 0.05, 1000, "effective sample size 49 of 1,000, less than the 100 needed"),
         (51.0, 0.05, 400, ""),
+        (50.0, 0.05, 400, ""),
+        (49.9, 0.05, 400, "effective sample size 50 of 400, less than the 50 needed"),
+        (100.0, 0.01, 1000, ""),
+        (15.0, 0.05, 30, ""),
         (15.1, 0.15, 30, ""),
         (14.9, 0.15, 30, "effective sample size 15 of 30, less than the 15 needed"),
         (99.0, 0.01, 1000, "effective sample size 99 of 1,000, less than the 100 needed"),
         (101.0, 0.01, 1000, ""),
         (60.0, 0.101, 100, "one positive carries 10%"),
         (60.0, 0.099, 100, ""),
+        (60.0, 0.1, 100, ""),
         # Five times the share of equal weights, 5/20.
         (12.0, 0.26, 20, "one positive carries 26%"),
         (12.0, 0.24, 20, ""),
+        (12.0, 0.25, 20, ""),
     ],
 )
 def test_the_rule_of_the_flag_at_its_edges(ess_own, share_own, n_positives, flag):
@@ -428,3 +434,33 @@ def test_positives_with_a_smoothed_propensity_are_counted_with_their_weight():
     dropped = ipseval.PowerLawPropensity(gamma=1.0, unseen="drop").fit(popularity=[1, 3])
     sample = Sample(positives, dropped.for_pairs(positives.user, positives.item), False)
     assert diagnose_sample(sample, dropped).n_smoothed == 0
+
+
+def test_diagnostics_have_no_cautions_by_default_except_for_few_positives():
+    diagnosis = WeightDiagnostics(60.0, 20.0, 0.01, 70, ess_own=60.0, share_own=0.01, ess_equal=70.0)
+    assert diagnosis.cautions == ()
+    assert diagnosis.weighting == "1/P"
+    assert (diagnosis.n_items, diagnosis.n_smoothed, diagnosis.weighted) == (0, 0, True)
+    assert (diagnosis.smoothed_share, diagnosis.clipped_share) == (0.0, 0.0)
+    names = ("median_positives", "rare_share", "pareto_k", "share_equal")
+    assert np.isnan([getattr(diagnosis, name) for name in names]).all()
+    assert list(map(str, dataclasses.replace(diagnosis, ess_own=45.0).cautions)) == [
+        "few positives, with equal weights too"
+    ]
+
+
+def test_unweighted_totals_have_weights_of_one():
+    sample = make_sample([0.5, 0.25, 0.1], [0, 0, 1])
+    totals = WeightTotals.from_sample(sample, None, weighted=False)
+    assert totals.moments == WeightMoments.of(np.ones(3)) == WeightMoments(3.0, 3.0, 0.0)
+    assert (totals.item_weights.tolist(), totals.item_counts.tolist()) == ([1.0] * 3, [1] * 3)
+    diagnosis = totals.diagnostics(SampleSize.of(sample), None)
+    assert (diagnosis.n_items, diagnosis.n_positives, diagnosis.ess, diagnosis.ess_items) == (3, 3, 3.0, 3.0)
+    assert (diagnosis.max_weight_share, diagnosis.share_equal, diagnosis.ess_equal) == (1 / 3, 1 / 3, 3.0)
+    weighted_totals = WeightTotals.from_sample(sample, None, weighted=True)
+    assert weighted_totals.item_weights.tolist() == pytest.approx([2.0, 4.0, 10.0])
+    # Over their largest, 10: 1.6, and 0.04 + 0.16 + 1.
+    assert weighted_totals.moments.total == pytest.approx(1.6)
+    assert weighted_totals.moments.squares == pytest.approx(1.2)
+    assert weighted_totals.moments.log_largest == pytest.approx(math.log(10))
+    assert (weighted_totals.clipped_weight, weighted_totals.unclipped_weight) == (0.0, 1.0)

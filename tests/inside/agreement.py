@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ipseval.studies.agreement._orders import add_intervals
 from ipseval.studies.agreement._true_values import (
     CORRELATIONS,
     TrueValueModel,
-    _build_prior,
-    _fit_true_values,
+    build_priors,
+    compute_log_likelihood,
     compute_noise_covariance,
 )

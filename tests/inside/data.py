@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipseval.data.reading._content import START, decode_start, refuse_foreign
+from ipseval.data.reading import _content as content_module
+from ipseval.data.reading._content import START, decode_start, read_bytes, read_start, refuse_foreign
 from ipseval.data.reading._dialect import (
     count_fields,
     find_quoting,
@@ -13,8 +14,10 @@ from ipseval.data.reading._dialect import (
 )
 from ipseval.data.reading._id_columns import encode_id_column, find_places
 from ipseval.data.reading._list_cells import text_holds_lists
+from ipseval.data.reading._open_source import open_source
 from ipseval.data.reading._order_checks import check_ranks, check_scores
 from ipseval.data.reading._role_checks import ColumnTraits, check_assignment, check_unread_outcomes
+from ipseval.data.reading._source import ReadOptions
 from ipseval.data.reading._text import find_layout
 from ipseval.data.reading._time_columns import read_times
 from ipseval.data.reading._value_columns import format_rows, read_numbers, read_truth_values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.inference._gamma_curves import compute_standard_errors
+from ipseval.inference._gamma_curves import GammaCurves, compute_standard_errors
 from ipseval.inference._linear_groups import LinearGroup
 from ipseval.inference.bootstrap_intervals import bootstrap_refit
 from ipseval.inference.comparisons import (
@@ -15,13 +15,15 @@ from ipseval.inference.comparisons import (
     compute_pair_tests,
 )
 from ipseval.inference.gamma_range import GammaRange, _find_range_end, find_gamma_ranges
-from ipseval.inference.gamma_sensitivity import sensitivity
+from ipseval.inference.gamma_sensitivity import Sensitivity, sensitivity
 from ipseval.inference.intervals import (
+    Bootstrap,
     bca_interval,
     blocks,
     bootstrap,
     compute_normal_interval,
     compute_quantiles,
+    constrain_to_unit_interval,
     draw_counts,
     jackknife_acceleration,
     leave_one_out,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.metrics import _ideal_list
+from ipseval.metrics import _ideal_list, _order_statistics
 from ipseval.metrics._auc import Auc
 from ipseval.metrics._average_precision import _compute_subset_sums
 from ipseval.metrics._first_relevant import compute_mean_products, compute_miss_probability

@@ -11,7 +11,7 @@ from scipy.stats import hypergeom
 
 import ipseval
 from ipseval.metrics import metric
-from tests.inside.metrics import compute_mean_reciprocal, interpolate_mean_reciprocals
+from tests.inside.metrics import _order_statistics, compute_mean_reciprocal, interpolate_mean_reciprocals
 
 
 def tied(n: int, others: int) -> ipseval.RankedPositives:
@@ -71,6 +71,20 @@ def test_interpolated_orders_are_within_a_billionth_of_the_exact_ones(g, size):
     assert interpolate_mean_reciprocals(offset, size, size, level)[knots] == pytest.approx(exact, rel=1e-9)
     with_cutoff = compute_mean_reciprocal(offset, np.full(g, size), np.full(g, g), level, np.full(g, 20))
     assert np.array_equal(interpolate_mean_reciprocals(offset, size, 20, level), with_cutoff)
+
+
+def test_exact_are_the_first_48_orders_and_up_to_120_at_equal_ratios(monkeypatch):
+    g = 1500
+    orders = []
+
+    def compute(offset, n_positions, n_positives, order, last_position):
+        orders.append(order.tolist())
+        return compute_mean_reciprocal(offset, n_positions, n_positives, order, last_position)
+
+    monkeypatch.setattr(_order_statistics, "compute_mean_reciprocal", compute)
+    interpolate_mean_reciprocals(np.zeros((g, 1)), 3000, 3000, np.arange(1, g + 1))
+    later = {round(48 * (g / 48) ** (step / 119)) for step in range(120)}
+    assert orders == [sorted({*range(1, 49), *later})]
 
 
 def test_the_unbiased_rr_of_very_many_tied_positives_is_refused():

@@ -1,16 +1,16 @@
-"""Are wrong numbers found? Mutants of each wing against its tests.
+"""Measure which share of planted faults the tests find, by mutants of each layer.
 
     python -m tests.mutation.run                      all layers, as `nox -s mutation`
-    python -m tests.mutation.run metrics --n 20       one room, fewer mutants
-    python -m tests.mutation.run --floor 0.9          exit code 1 where a room's score is lower
-    python -m tests.mutation.run ranking --near       by the tests of the room alone: sooner, and fewer found
+    python -m tests.mutation.run metrics --n 20       one layer, fewer mutants
+    python -m tests.mutation.run --floor 0.9          exit code 1 where the score of a layer is lower
+    python -m tests.mutation.run ranking --near       by the tests of the layer alone: faster, and fewer are found
 
 A mutant is one change of one expression (an operator, a comparison, a number, a truth value, a loop) by
-Cosmic Ray, at a place drawn with a fixed seed. It runs against tests that run its line, those of its room and
-fast ones first, then other tests of their files, until one fails. Before that all tests pass without a
-change, and some fail with the control, a change that has to be found.
+Cosmic Ray, at a place drawn with a fixed seed. The run applies tests that execute its line, first those of
+its layer and fast ones, then other tests of their files, until one fails. Before that all tests must pass
+without a change, and a test must fail with the control, a change that the tests must find.
 
-The score is the share of mutants found. `sample.py` leaves out changes without a meaning, and `rooms.SPEED`
+The score is the share of mutants found. `sample.py` leaves out changes without a meaning, and `layers.SPEED`
 lists constants that affect the speed alone.
 """
 
@@ -36,7 +36,7 @@ from typing import Any
 
 from statsmodels.stats.proportion import proportion_confint
 
-from tests.mutation.rooms import ROOMS, Room
+from tests.mutation.layers import LAYERS, Layer
 from tests.mutation.sample import Mutant, sample
 from tests.mutation.trace import ALWAYS, FAR, Trace
 
@@ -53,10 +53,10 @@ BEFORE = ("hypothesis", "pytest", "pandas", "scipy.stats", "matplotlib.pyplot") 
 
 @dataclass
 class Score:
-    """What became of the mutants of a room."""
+    """The numbers of mutants of a layer that the tests found and did not find."""
 
     n_places: int = 0
-    n_left_out: int = 0  # places whose values say how much is done at once, or from when on
+    n_left_out: int = 0  # places in the values of constants of speed
     found: int = 0
     too_long: int = 0  # of those found: stopped at the limit of time
     survived: list[Mutant] = field(default_factory=list)
@@ -71,12 +71,17 @@ class Score:
         """The share that was found."""
         return self.found / self.n if self.n else float("nan")
 
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the share."""
+        return math.sqrt(self.share * (1 - self.share) / self.n) if self.n else float("nan")
+
     def __str__(self) -> str:
         interval = proportion_confint(self.found, self.n, method="wilson") if self.n else ()
-        bounds = " to ".join(f"{one:.0%}" for one in interval)
+        bounds = " to ".join(f"{bound:.0%}" for bound in interval)
         return (
-            f"  {self.share:.0%} found ({self.found} of {self.n}; 95 % interval {bounds}; "
-            f"{self.too_long} by a limit of time); "
+            f"  {self.share:.1%} found ({self.found} of {self.n}; standard error {self.standard_error:.1%}; "
+            f"95% interval {bounds}; {self.too_long} by a limit of time); "
             f"{self.n_places} places, and {self.n_left_out} of SPEED left out"
         )
 
@@ -164,19 +169,21 @@ def forked(copy: Path, arguments: Sequence[str], limit: float, trace: Path | Non
     return None
 
 
-def scope(rooms: Sequence[str], *, near: bool) -> tuple[str, ...]:
-    """Return the tests and doctests that judge the mutants of rooms: all, or those that are near."""
+def scope(layers: Sequence[str], *, near: bool) -> tuple[str, ...]:
+    """Return the tests and doctests that judge the mutants of layers: all tests, or those of the layers alone."""
     if not near:
         return "tests", "ipseval"
-    folders = (ROOMS[name].folder for name in rooms)
-    tests = dict.fromkeys(test for name in rooms for test in ROOMS[name].tests)
-    return (*tests, *folders, *(one.partition("::")[0] for one in ALWAYS))
+    folders = (LAYERS[name].folder for name in layers)
+    tests = dict.fromkeys(test for name in layers for test in LAYERS[name].tests)
+    return (*tests, *folders, *(test.partition("::")[0] for test in ALWAYS))
 
 
 def traced(copy: Path, tests: Sequence[str]) -> Trace:
     """Run fast tests without a change, and return what they run."""
     path = copy.parent / "trace.pickle"
-    code = forked(copy, ("--doctest-modules", *tests, *(f"--ignore={one}" for one in FAR)), 3600, path)
+    code = forked(
+        copy, ("--doctest-modules", *tests, *(f"--ignore={far_path}" for far_path in FAR)), 3600, path
+    )
     if code not in (0, NO_TESTS):
         output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
         sys.exit(f"the tests do not pass without a change: exit code {code}\n{output[-3000:]}")
@@ -184,13 +191,13 @@ def traced(copy: Path, tests: Sequence[str]) -> Trace:
 
 
 def is_found(
-    copy: Path, room: Room, path: str, line: int, code: str, trace: Trace, score: Score | None = None
+    copy: Path, layer: Layer, path: str, line: int, code: str, trace: Trace, score: Score | None = None
 ) -> bool:
     """Return whether a test fails, or takes too long, with a file changed."""
     target = copy / path
     kept = target.with_suffix(".kept")
     shutil.copy2(target, kept)
-    names = trace.of(path, line, room)
+    names = trace.of(path, line, layer)
     result: int | None = NO_TESTS
     try:
         target.write_text(code, encoding="utf-8")
@@ -207,27 +214,27 @@ def is_found(
     return result not in (0, NO_TESTS)
 
 
-def control(copy: Path, room: Room, trace: Trace) -> None:
+def control(copy: Path, layer: Layer, trace: Trace) -> None:
     """Stop where the change that must be found is not."""
-    file, old, new = room.control
-    path = f"{room.folder}/{file}"
+    file, old, new = layer.control
+    path = f"{layer.folder}/{file}"
     code = (copy / path).read_text(encoding="utf-8")
     place = code.find(old)
     if place < 0:
         sys.exit(f"the control is out of date: {old!r} does not stand in {path}")
     line = code.count("\n", 0, place) + 1
-    if not is_found(copy, room, path, line, code[:place] + new + code[place + len(old) :], trace):
+    if not is_found(copy, layer, path, line, code[:place] + new + code[place + len(old) :], trace):
         sys.exit(f"the control survived: {path}:{line}, {old!r} as {new!r}. No score of this run counts.")
 
 
-def judge(room: Room, copy: Path, trace: Trace, n: int, seed: int) -> Score:
-    """Run a sample of the mutants of a room."""
-    control(copy, room, trace)
-    mutants, n_places, n_left_out = sample(copy, room.paths(copy), n, seed)
+def judge(layer: Layer, copy: Path, trace: Trace, n: int, seed: int) -> Score:
+    """Run a sample of the mutants of a layer."""
+    control(copy, layer, trace)
+    mutants, n_places, n_left_out = sample(copy, layer.paths(copy), n, seed)
     score = Score(n_places, n_left_out)
     print("  control found", flush=True)
     for mutant in mutants:
-        if is_found(copy, room, mutant.path, mutant.line, mutant.code, trace, score):
+        if is_found(copy, layer, mutant.path, mutant.line, mutant.code, trace, score):
             score.found += 1
         else:
             score.survived.append(mutant)
@@ -239,12 +246,12 @@ def judge(room: Room, copy: Path, trace: Trace, n: int, seed: int) -> Score:
 
 
 def main() -> None:
-    """Judge the rooms one after the other."""
+    """Judge the layers one after another."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("rooms", nargs="*", metavar="room", help=", ".join(ROOMS))
-    parser.add_argument("--n", type=int, default=100, help="mutants of each room")
+    parser.add_argument("layers", nargs="*", metavar="layer", help=", ".join(LAYERS))
+    parser.add_argument("--n", type=int, default=100, help="mutants of each layer")
     parser.add_argument("--seed", type=int, default=26)
-    parser.add_argument("--near", action="store_true", help="judge by the tests of the room alone")
+    parser.add_argument("--near", action="store_true", help="judge by the tests of the layer alone")
     parser.add_argument("--floor", type=float, default=0.9)
     options = parser.parse_args()
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -261,12 +268,12 @@ def main() -> None:
         ignored = shutil.ignore_patterns(".git", ".venv", ".nox", "__pycache__", ".*_cache", ".hypothesis")
         shutil.copytree(ROOT, copy, ignore=ignored)
         os.environ["PYTHONPATH"] = str(copy)
-        rooms = options.rooms or list(ROOMS)
-        trace = traced(copy, scope(rooms, near=options.near))
-        for name in rooms:
+        layers = options.layers or list(LAYERS)
+        trace = traced(copy, scope(layers, near=options.near))
+        for name in layers:
             print(name, flush=True)
             begun = time.monotonic()
-            score = judge(ROOMS[name], copy, trace, options.n, options.seed)
+            score = judge(LAYERS[name], copy, trace, options.n, options.seed)
             print(f"{score}, {(time.monotonic() - begun) / 60:.0f} min", flush=True)
             if not score.share >= options.floor:
                 low.append(name)

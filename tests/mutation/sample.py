@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.mutation.rooms import SPEED
+from tests.mutation.layers import SPEED
 
 # `x == None` and `x is None`, `n == 1` and `n is 1` are the same here. Decorators declare, and without those
 # that keep a result only time is lost. Two operators need names to insert.
@@ -18,6 +18,11 @@ SAME = ("Is_Eq", "IsNot_NotEq", "Eq_Is", "NotEq_IsNot")
 NO_OPERATORS = ("RemoveDecorator", "VariableReplacer", "VariableInserter")
 # Of truth values the product is their conjunction, and the sum their disjunction.
 OF_TRUTH = ("ReplaceBinaryOperator_BitAnd_Mul", "ReplaceBinaryOperator_BitOr_Add")
+# Of `text == "user"` only the opposite: which of the choices comes first in the alphabet has no meaning, so a
+# comparison with one of them by order is the same as by equality for some pairs of choices.
+ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+# `strict=` is a guard; the others say how a file is read at once, not what is read.
+KEYWORDS = ("strict", "use_threads", "batch_readahead", "fragment_readahead")
 WITH_NONE = ("Is_", "IsNot_")  # of `is` only the opposite: any other comparison with None is a TypeError
 
 
@@ -72,17 +77,41 @@ def places(code: str) -> dict[tuple[int, int], list[tuple[str, int]]]:
 
 
 def meaning(code: str) -> str:
-    """Return the syntax tree without annotations, which no run reads, and without `strict=`, a guard."""
+    """Return the syntax tree without annotations, which no run reads, and without values of `KEYWORDS`."""
     tree = ast.parse(code)
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
             if getattr(node, name, None) is not None:
                 setattr(node, name, ast.Constant(None))
-        if isinstance(node, ast.keyword) and node.arg == "strict":
+        if isinstance(node, ast.keyword) and node.arg in KEYWORDS:
             node.value = ast.Constant(None)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             node.test, node.body = ast.Constant(None), [ast.Pass()]
     return ast.dump(tree)
+
+
+def count_text_orders(code: str) -> int:
+    """Return how many comparisons of a module ask whether a text comes before, or after, a literal text."""
+    count = 0
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.Compare):
+            continue
+        operands = (node.left, *node.comparators)
+        has_text = any(
+            isinstance(operand, ast.Constant) and isinstance(operand.value, str) for operand in operands
+        )
+        if has_text and any(isinstance(operator, ORDERS) for operator in node.ops):
+            count += 1
+    return count
+
+
+def count_copies(code: str) -> int:
+    """Return how many calls of a module ask for a copy by `copy=True`."""
+    count = 0
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.keyword) and node.arg == "copy" and ast.unparse(node.value) == "True":
+            count += 1
+    return count
 
 
 def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
@@ -94,6 +123,10 @@ def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
     try:
         changed = mutate_code(code, get_operator(name)(), occurrence)
         if changed is None or meaning(changed) == meaning(code):
+            return None
+        if count_text_orders(changed) > count_text_orders(code):
+            return None
+        if count_copies(changed) > count_copies(code):  # one more copy takes memory, and changes no value
             return None
     except (SyntaxError, AttributeError):  # Cosmic Ray cannot replace an exception of a module
         return None

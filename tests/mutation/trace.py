@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tests.mutation.rooms import Room
+from tests.mutation.layers import Layer
 
 # Defaults are read without running a line of the function.
 ALWAYS = ("tests/contracts/test_api.py::test_public_names_and_signatures_are_those_of_the_snapshot",)
-MOST_SECONDS = 10.0  # of the room's tests for one mutant, and of others, as they take without a change
+MOST_SECONDS = 10.0  # of the layer's tests for one mutant, and of other tests, as they take without a change
 # Tests that start processes, wait, or read the documentation: no mutant is judged by them.
 FAR = (
     *(f"tests/{name}/" for name in ("fuzz", "mutation", "typed", "docs", "reproductions")),
     *("tests/reporting/browser/", "tests/ranking/adapters/"),
     "tests/utils/test_kills.py",
-    *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "layers")),
+    *(f"tests/test_{name}.py" for name in ("architecture", "layers")),
 )
 
 
@@ -26,8 +26,8 @@ class Trace:
     tests: dict[str, dict[int, set[str]]]
     seconds: dict[str, float]
 
-    def of(self, path: str, line: int, room: Room) -> list[str]:
-        """Return the tests that run a line: those of the room before others, each the fast ones first.
+    def of(self, path: str, line: int, layer: Layer) -> list[str]:
+        """Return the tests that run a line: those of the layer first, and fast ones before slow ones.
 
         Doctests of the file are among them. Where no test is known to run the line (it is run when the module
         is imported) they are those that run any line of the file.
@@ -35,7 +35,7 @@ class Trace:
         lines = self.tests.get(path, {})
         known = lines.get(line) or set().union(*lines.values())
         doctests = [test_name for test_name in self.seconds if test_name.startswith(f"{path}::")]
-        near = {test_name for test_name in known if test_name.startswith(room.tests)}
+        near = {test_name for test_name in known if test_name.startswith(layer.tests)}
         always = [test_name for test_name in ALWAYS if test_name in self.seconds]
         return list(dict.fromkeys([*doctests, *self.fast(near), *self.fast(known - near), *always]))
 

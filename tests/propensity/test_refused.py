@@ -97,8 +97,8 @@ CASES: dict[str, Callable[[], object]] = {
     "KnownPropensity takes either item=": lambda: parse_propensity("known"),
     "takes either item=": lambda: look_up(user=[0.5]),
     r"\(n_users,\)": lambda: look_up(user=[[0.5]], item=[0.5]),
-    "lacks column 'propensity'; expected user, item, propensity, got columns user, item, p": lambda: look_up(
-        pair=pd.DataFrame({**BOTH, "p": [0.5]})
+    "lacks column 'propensity'; expected user, item, propensity, got columns user, item, q": lambda: look_up(
+        pair=pd.DataFrame({**BOTH, "q": [0.5]})
     ),
     "of 1 values 1 are not .e.g. 2.4": lambda: look_up(pair=pd.DataFrame({**BOTH, "propensity": 2.4})),
     "1 are not .e.g. 2.4": lambda: look_up(item=pd.DataFrame({"item": [2], "propensity": [2.4]})),
@@ -283,7 +283,7 @@ CASES: dict[str, Callable[[], object]] = {
         log=PLACED
     ).fit(3),
     "the user_ids of the exposure log are not": lambda: LoggedPropensity(log=PLACED).fit(
-        Interactions.from_frame(FRAME[1:][["user", "item"]], users=["b", "a"])
+        Interactions.from_frame(pd.DataFrame({"user": ["c"], "item": [1]}))
     ),
     "the log has no impressions": lambda: PROPENSITIES["impressions"]().fit(EMPTY),
     "no impressions; at least one": lambda: check_logged(EMPTY),

@@ -169,3 +169,69 @@ def test_a_batch_holds_users_with_positives_or_all_users():
         [0, 2, 1],
         [0, 1, 2, 3],
     )
+
+
+def test_a_batch_has_the_users_with_positives_or_all_users():
+    # Of four users the second has no positive, and the last neither positive nor training item.
+    split = make_world(4, 5, {(0, 4), (0, 1), (1, 0), (2, 3)}, {(2, 1), (0, 2), (2, 0)}).split
+    targets = HeldOutPositives.from_split(split)
+    batch = Batch.from_targets(targets)
+    assert (batch.users.tolist(), batch.start.tolist(), batch.item.tolist()) == ([0, 2], [0, 1, 3], [2, 0, 1])
+    assert (batch.excluded_start.tolist(), batch.excluded_items.tolist()) == ([0, 2, 3], [1, 4, 3])
+    assert (batch.row.tolist(), batch.positives) == ([0, 1, 1], slice(0, 3))
+    full_batch = Batch.from_targets(targets, all_users=True)
+    assert (full_batch.users.tolist(), full_batch.start.tolist()) == ([0, 1, 2, 3], [0, 1, 1, 3, 3])
+    assert (full_batch.excluded_start.tolist(), full_batch.excluded_items.tolist()) == (
+        [0, 2, 3, 4, 4],
+        [1, 4, 0, 3],
+    )
+    assert full_batch.row.tolist() == [0, 2, 2]
+
+
+def test_parts_of_a_batch_know_their_positives():
+    split = make_world(4, 5, {(0, 4), (0, 1), (1, 0), (2, 3)}, {(2, 1), (0, 2), (2, 0), (3, 2)}).split
+    batch = Batch.from_targets(HeldOutPositives.from_split(split), all_users=True)
+    part = batch.part(1, 4)
+    assert (part.users.tolist(), part.start.tolist(), part.item.tolist()) == (
+        [1, 2, 3],
+        [0, 0, 2, 3],
+        [0, 1, 2],
+    )
+    assert (part.excluded_start.tolist(), part.excluded_items.tolist()) == ([0, 1, 2, 2], [0, 3])
+    assert part.positives == slice(1, 4)
+    last_part = part.part(2, 3)
+    assert (last_part.users.tolist(), last_part.item.tolist(), last_part.positives) == ([3], [2], slice(3, 4))
+    assert (last_part.excluded_start.tolist(), last_part.excluded_items.tolist()) == ([0, 0], [])
+    is_chosen, chosen_batch = batch.choose(np.array([False, True, True, False]))
+    assert is_chosen.tolist() == [False, True, True, False]
+    assert (chosen_batch.users.tolist(), chosen_batch.start.tolist(), chosen_batch.item.tolist()) == (
+        [1, 2],
+        [0, 0, 2],
+        [0, 1],
+    )
+    assert (chosen_batch.excluded_start.tolist(), chosen_batch.excluded_items.tolist()) == ([0, 1, 2], [0, 3])
+    assert chosen_batch.positives == slice(0, 2)
+    # Without item 4, items 0 … 3 have the codes 3, 2, 1, 0.
+    restricted_batch = batch.restrict_items(np.array([3, 2, 1, 0, -1]))
+    assert restricted_batch.item.tolist() == [1, 3, 2, 1]
+    assert (restricted_batch.excluded_start.tolist(), restricted_batch.excluded_items.tolist()) == (
+        [0, 1, 2, 3, 3],
+        [2, 3, 0],
+    )
+
+
+def test_positives_that_are_not_candidates_are_counted_in_addition_to_those_before():
+    with pytest.warns(DataWarning, match=r"^1 of 4 test positives are rare \(first: 'a', 'q'\)"):
+        first_targets = keep_candidates(TARGETS, np.array([False, True, True, True]), "are rare")
+    with pytest.warns(DataWarning, match=r"^2 of 3 test positives are rare \(first: 'b', 'p'\)"):
+        second_targets = keep_candidates(first_targets, np.array([True, False, False]), "are rare")
+    assert (first_targets.n_not_candidates, second_targets.n_not_candidates) == (1, 3)
+    assert (second_targets.user.tolist(), second_targets.item.tolist(), second_targets.gain.tolist()) == (
+        [0],
+        [2],
+        [2.0],
+    )
+    ranked = second_targets.build_ranks(np.array([0]), np.array([1]))
+    assert (ranked.n_not_candidates, ranked.n_candidates.tolist()) == (3, [3])
+    assert ranked.candidates_by_user.tolist() == [3, 5, 4]
+    assert second_targets.build_ranks(np.array([0]), np.array([1]), candidates="two").candidates == "two"

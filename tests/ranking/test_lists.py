@@ -200,3 +200,110 @@ def test_a_frame_of_three_to_ten_columns_with_usual_names_is_of_lists(n_columns,
     frame = pd.DataFrame([[0, 1, 1, *range(8)][:n_columns]], columns=names)
     assert isinstance(convert_lists(frame, WIDE, "m"), Lists) is is_read
     assert not isinstance(convert_lists(frame.rename(columns={"sku": "thing"}), WIDE, "m"), Lists)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({}, r"m must contain at least one recommendation list; got an empty mapping\. Pass \{user: \["),
+        (
+            {1: "b"},
+            r"m must map users to recommendation lists; got a str for the first user\. Pass \{user: \[",
+        ),
+        ({1: b"b"}, "m must map users to recommendation lists; got .*bytes for the first user"),
+        ({1: 2.5}, "m must map users to recommendation lists; got a float for the first user"),
+    ],
+)
+def test_mappings_that_hold_no_lists_are_refused(model, message):
+    with pytest.raises(InputError, match=message):
+        rank_positives(model, SPLIT, name="m")
+
+
+@pytest.mark.parametrize(
+    "make_list", [list, tuple, np.array, lambda items: {item: -n for n, item in enumerate(items)}]
+)
+def test_a_mapping_holds_sequences_arrays_or_scores_by_item(make_list):
+    lists = {1: make_list(["c", "b", "d"]), 2: make_list(["a"])}
+    ranked = rank_positives(lists, SPLIT)
+    assert (ranked.n_above.tolist(), ranked.max_rank) == ([1, 3, 0, 3, 3], 3)
+
+
+PAIRS = [(1, "b", 0.5), (1, "c", 0.75), (2, "a", 1.0), (2, "d", 0.25)]
+
+
+def test_tuples_of_user_item_and_score_are_lists_by_score():
+    ranked = rank_positives(PAIRS, SPLIT)
+    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([1, 2, 0, 2, 2], [0] * 5)
+    assert ranked.list_length.tolist() == [2, 2, 0]
+    assert rank_positives([(u, i, np.float32(s)) for u, i, s in PAIRS], SPLIT).n_above.tolist() == [
+        1,
+        2,
+        0,
+        2,
+        2,
+    ]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [(user, item, 2 * round(score)) for user, item, score in PAIRS],  # no fraction: they may be ids
+        [(user, item, float(round(score))) for user, item, score in PAIRS],
+        [list(pair) for pair in PAIRS],
+        [pair[:2] for pair in PAIRS],
+        [*PAIRS, (3, "e", "high")],
+        [*PAIRS, (3, "e", 0.5, "more")],
+        [*PAIRS, (3, "e")],
+    ],
+)
+def test_other_tuples_are_no_scored_pairs(pairs):
+    words = f"m must have one list for each of the 3 users, .*; got {len(pairs)} lists"
+    with pytest.raises(InputError, match=words):
+        rank_positives(pairs, SPLIT, name="m")
+
+
+def test_tuples_of_as_many_as_users_are_their_lists():
+    # Three tuples and three users: each is a list of items, and 0.5 is none of them.
+    with pytest.raises(InputError, match="column 'item' mixes ids of types float, int, str"):
+        rank_positives([(1, "b", 0.5), (1, "c", 0.75), (2, "a", 0.5)], SPLIT, name="m")
+
+
+def test_lists_and_scores_are_read_from_files(tmp_path):
+    LISTS.to_csv(tmp_path / "lists.csv", index=False)
+    expected = rank_positives(LISTS, SPLIT)
+    for path in (tmp_path / "lists.csv", str(tmp_path / "lists.csv")):
+        ranked = rank_positives(path, SPLIT)
+        assert ranked.n_above.tolist() == expected.n_above.tolist()
+        assert ranked.max_rank == 3
+    scores = np.arange(21.0).reshape(3, 7)
+    for name in ("scores.npy", "SCORES.NPY"):
+        with (tmp_path / name).open("wb") as file:
+            np.save(file, scores)
+        ranked = rank_positives(tmp_path / name, SPLIT)
+        assert ranked.n_above.tolist() == rank_positives(scores, SPLIT).n_above.tolist()
+        assert ranked.max_rank is None
+    with pytest.raises(InputError, match=r"m is the text 'lists.csv'\. Lists in a file are read by"):
+        rank_positives("lists.csv", SPLIT, name="m")
+
+
+def test_lists_have_their_longest_length_as_the_last_known_rank():
+    assert rank_positives({1: ["b"]}, SPLIT).max_rank == 1
+    ranked = rank_positives({1: ["b"], 2: ["c", "a", "d"]}, SPLIT)
+    assert (ranked.max_rank, ranked.n_above.tolist()) == (3, [0, 3, 1, 0, 3])
+    assert ranked.list_length.tolist() == [1, 3, 0]
+
+
+TEXT_IDS = Split.from_frames(None, pd.DataFrame({"user": ["u", "v"], "item": ["a", "c"]}), items=list("abc"))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[["b", "a", "c"], ["c", "b", "a"]], [list("ba"), list("cba")], [tuple("bac"), np.array(list("cba"))]],
+)
+def test_rows_of_text_are_lists_of_ids_also_where_they_are_as_long_as_the_catalogue(rows):
+    assert isinstance(convert_lists(rows, TEXT_IDS, "m"), Lists)
+    assert rank_positives(rows, TEXT_IDS).n_above.tolist() == [1, 0]
+
+
+def test_rows_of_truth_values_are_no_scores():
+    assert isinstance(convert_lists([[True, False, True]] * 2, TEXT_IDS, "m"), Lists)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +12,12 @@ import pytest
 import ipseval
 from ipseval import InputError, KnownPropensity, Split, evaluate, evaluate_ranks, metric, rank_positives
 from ipseval.errors import DataWarning
+from ipseval.ranking.list_coverage import (
+    check_lists,
+    collect_list_notes,
+    count_short_lists,
+    resolve_missing,
+)
 
 N_USERS = 10
 N_ITEMS = 20
@@ -143,3 +152,122 @@ def test_lists_of_all_candidates_give_the_whole_ranking():
     ranked = rank_positives(scored, SPLIT, candidates=slate)
     assert ranked.max_rank is None
     assert evaluate_ranks({"slate": ranked}, metrics=["auc", "rr"]).frame["estimate"].tolist() == [0.5, 0.5]
+
+
+COUNTS = np.array([2, 3, 1, 4])  # users without a list, with lists of one and two items, and of three or more
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "n_left_out", "notes"),
+    [
+        (None, 0, ["2 of 10 users have no list and count as misses"]),
+        (1, 0, ["2 of 10 users have no list and count as misses"]),
+        (
+            2,
+            0,
+            [
+                "2 of 10 users have no list and count as misses",
+                "3 of 10 lists are shorter than 2",
+            ],
+        ),
+        (
+            3,
+            2,
+            [
+                "2 of 10 users have no",
+                "4 of 10 lists are shorter than 3",
+                "2 users without a list by some model",
+            ],
+        ),
+    ],
+)
+def test_notes_count_missing_and_short_lists(cutoff, n_left_out, notes):
+    texts = [str(note) for note in collect_list_notes(COUNTS, cutoff, n_left_out=n_left_out)]
+    assert len(texts) == len(notes)
+    for text, start in zip(texts, notes, strict=True):
+        assert text.startswith(start)
+
+
+def test_complete_lists_have_no_notes_and_no_counts():
+    counts = np.array([0, 0, 7])
+    assert collect_list_notes(counts, 2) == []
+    assert collect_list_notes(counts, None) == []
+    assert count_short_lists(counts, 2) == ()
+
+
+@pytest.mark.parametrize(("depth", "n_short"), [(1, 0), (2, 3), (3, 4)])
+def test_missing_and_short_lists_are_counted_among_users_with_positives(depth, n_short):
+    rows = [(count.label, count.count, count.total) for count in count_short_lists(COUNTS, depth, "queries")]
+    expected = [("queries with test positives and no list, counted as misses", 2, 10)]
+    if n_short:
+        expected.append((f"lists shorter than {depth}, padded with misses", n_short, 10))
+    assert rows == expected
+
+
+@pytest.mark.parametrize(
+    ("counts", "missing", "n_left_out", "message"),
+    [
+        ({"a": [1, 3]}, "raise", 0, r"for some of the 4 users with test positives: 'a' lacks 1 \(25\.0%\)"),
+        (
+            {"a": [4, 0]},
+            "zero",
+            0,
+            "the lists of 'a' must contain users with held-out .* none of these 4 users",
+        ),
+        ({"a": [4, 0], "b": [4, 0]}, "zero", 0, "the lists of 'a', 'b' must contain"),
+        ({"a": [0, 0]}, "drop", 2, "no users with test positives have a list of every model; nobody is left"),
+    ],
+)
+def test_lists_that_cannot_be_evaluated_are_refused(counts, missing, n_left_out, message):
+    arrays = {name: np.array(count) for name, count in counts.items()}
+    with pytest.raises(InputError, match=message):
+        check_lists(arrays, missing, n_left_out)
+
+
+@pytest.mark.parametrize(
+    ("counts", "messages"),
+    [
+        ({"a": [0, 4], "b": [0, 4]}, []),
+        ({"a": [0, 4], "b": [1, 3]}, [r"'b' lacks 1 \(25\.0%\)\. These queries count as misses"]),
+        ({"a": [0, 1, 0], "b": [0, 0, 1]}, ["^every list of 'a' is shorter than 2, the largest cutoff"]),
+        (
+            {"a": [2, 1, 0], "b": [0, 3, 0]},
+            [r"'a' lacks 2 \(66\.7%\)\. These", "every list of 'a', 'b' is shorter than 2"],
+        ),
+    ],
+)
+def test_lists_that_are_missing_or_short_are_reported(counts, messages):
+    arrays = {name: np.array(count) for name, count in counts.items()}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_lists(arrays, "zero", 0, "queries")
+    assert len(caught) == len(messages)
+    for warning, message in zip(caught, messages, strict=True):
+        assert warning.category is DataWarning
+        assert re.search(message, str(warning.message))
+
+
+@pytest.mark.parametrize("missing", ["zero", "drop"])
+def test_lists_are_padded_and_users_without_a_list_of_some_model_leave_all_models(missing):
+    ranks = {"a": rank_positives(lists(range(4)), SPLIT), "b": rank_positives(lists(range(2, 9)), SPLIT)}
+    ranks["c"] = rank_positives(np.zeros((N_USERS, N_ITEMS)), SPLIT)
+    resolved_ranks = resolve_missing(ranks, missing, 9)
+    assert [model_ranks.max_rank for model_ranks in resolved_ranks.values()] == [9, 9, None]
+    for model_ranks in resolved_ranks.values():
+        if missing == "zero":
+            assert model_ranks.left_out is None
+            assert model_ranks.users.tolist() == list(range(8))
+        else:  # users 2 and 3 have both lists
+            assert np.flatnonzero(~model_ranks.left_out).tolist() == [2, 3]
+            assert model_ranks.users.tolist() == [2, 3]
+    of_scores = resolve_missing({"c": ranks["c"]}, "drop", 9)
+    assert of_scores["c"].left_out is None
+
+
+def test_lists_of_users_without_positives_are_in_no_top_list():
+    # Users 8 and 9 have no positive; their items must not be those of another user.
+    frame = pd.DataFrame({"user": [9, 8, 0, 1, 2], "item": [19, 18, 3, 4, 5], "rank": 1})
+    top = rank_positives(frame, SPLIT, top_k=1).top
+    assert top.users.tolist() == list(range(8))
+    assert top.item[:, 0].tolist() == [3, 4, 5, -1, -1, -1, -1, -1]
+    assert top.length.tolist() == [1, 1, 1, 0, 0, 0, 0, 0]

@@ -182,3 +182,13 @@ def test_the_size_of_a_file_is_checked_as_eight_bytes_per_number(tmp_path, monke
     monkeypatch.setattr(_parquet, "check_members", lambda path, sizes: checked_sizes.append(sizes))
     assert len(RankedPositives.from_parquet(tmp_path / "ranks.parquet")) == 3
     assert checked_sizes == [[8 * 3 * 5]]  # user, item and three counts
+
+
+@pytest.mark.parametrize(("gain", "n_columns"), [(False, 5), (True, 6)])
+def test_the_size_of_a_table_is_checked_before_it_is_read(gain, n_columns, tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(_parquet, "check_members", lambda path, numbers: sizes.append(numbers))
+    ranked = make_ranks(*IDS["int64"], gain=gain)
+    ranked.to_parquet(tmp_path / "ranks.parquet")
+    RankedPositives.from_parquet(tmp_path / "ranks.parquet")
+    assert sizes == [[8 * 3 * n_columns]]  # of three positives, eight bytes a number

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, RankedPositives, SampledCandidates, Split, rank_positives
+from ipseval import ComputeOptions, InputError, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
-from ipseval.ranking.kernels.numpy_kernels import SLOTS, ThresholdCounter
-from ipseval.ranking.ranked_positives import check_same_positives
+from ipseval.ranking import top_items
+from ipseval.ranking.kernels import numpy_kernels
+from ipseval.ranking.kernels.blocks import Shape
+from ipseval.ranking.kernels.numpy_kernels import SLOTS, ThresholdCounter, _take_rows
+from ipseval.ranking.ranked_positives import check_ranks_of_split, check_same_positives
+from ipseval.utils.compute import Resources
 from tests.inside.ranking import (
     DenseScorer,
     Sampling,
     TopKCollector,
     TopListBuilder,
+    _factor_topk,
+    _factors,
     count_ranked_above,
     entries_above_bound,
     is_list_frame,
     to_comparable,
+    top_lists,
 )
 from tests.inside.ranking import _rank_counts as _run
 
@@ -428,3 +436,379 @@ def test_ranks_of_one_table_are_of_the_same_pairs_units_and_candidates():
     for change in ({"n_candidates": [4, 4, 5]}, {"candidates": "others"}):
         with pytest.raises(InputError, match="'b' is ranked among other candidates"):
             check_same_positives({"a": ranked, "b": RankedPositives(**values | change)})
+
+
+def test_ranks_describe_themselves():
+    ranked = RankedPositives(**RANKS)
+    assert (
+        repr(ranked) == "RankedPositives(3 positives of 2 users; all items minus the user's training items)"
+    )
+    assert (len(ranked), ranked.n_population, ranked.users.tolist()) == (3, 2, [0, 1])
+    assert (ranked.has_ties, ranked.select(np.array([False, True, False])).has_ties) == (True, False)
+    assert ranked.by_rank.tolist() == [0, 1, 2]
+    swapped_ranks = RankedPositives(**RANKS | {"n_above": [2, 0, 1], "n_tied": [0, 2, 1]})
+    assert swapped_ranks.by_rank.tolist() == [1, 0, 2]
+    for record, words in (
+        (make_record("candidates"), "uniform, with replacement, from 'candidates'"),
+        (replace(make_record("unobserved"), uniform=False), "weighted, with replacement, from 'unobserved'"),
+        (replace(make_record("candidates"), replacement=False), "uniform, without replacement, from"),
+    ):
+        assert repr(record).startswith(f"Sampling(3 competitors of each of 4 positives, {words}")
+
+
+def test_ranks_without_positives_have_no_users_and_no_sums():
+    nothing = dict.fromkeys(("user", "item", "n_above", "n_tied", "n_candidates"), NOTHING)
+    ranked = RankedPositives(**nothing, user_ids=["a", "b"], item_ids=[5, 6])
+    assert [array.size for array in (ranked.starts, ranked.counts, ranked.users, ranked.segment)] == [0] * 4
+    assert ranked.sum_by_user(np.zeros(0)).size == 0
+    assert not ranked.has_ties
+    with pytest.raises(InputError, match="there is no positive to evaluate"):
+        check_same_positives({"a": ranked})
+
+
+def test_units_are_the_persons_of_queries_or_the_users():
+    users = np.array([1, 0, 1])
+    ranked = RankedPositives(**RANKS)
+    assert ranked.unit(users) is users
+    assert ranked.unit_ids.tolist() == ["a", "b"]
+    of_persons = RankedPositives(**RANKS, cluster=[2, 0], cluster_ids=["x", "y", "z"])
+    assert of_persons.unit(users).tolist() == [0, 2, 0]
+    assert of_persons.unit_ids.tolist() == ["x", "y", "z"]
+
+
+LISTED = {
+    "user": [0, 0, 1, 2, 4],
+    "item": [0, 2, 1, 0, 3],
+    "n_above": [0, 3, 1, 3, 2],
+    "n_tied": [0] * 5,
+    "n_candidates": [9, 9, 9, 9, 2],
+    "user_ids": range(5),
+    "item_ids": range(9),
+    "max_rank": 3,
+}
+
+
+def test_lists_are_counted_by_their_length_among_users_with_positives():
+    ranked = RankedPositives(**LISTED, list_length=[1, 2, 0, 3, 2])
+    # Of users 0, 1, 2 and 4: the list of user 4 holds both of its candidates, so it is complete.
+    assert ranked.list_counts(3).tolist() == [1, 1, 1, 1]
+    assert ranked.list_counts(2).tolist() == [1, 1, 2]
+    assert ranked.list_counts(1).tolist() == [1, 3]
+    assert ranked.list_counts(0).tolist() == [4]
+    assert RankedPositives(**LISTED).list_counts(2).tolist() == [0, 0, 4]
+    for depth in (-1, 1.5):
+        with pytest.raises(InputError, match=rf"depth must be an integer >= 0; got {depth}"):
+            ranked.list_counts(depth)
+
+
+def test_lists_are_padded_with_misses_up_to_a_longer_length():
+    ranked = RankedPositives(**LISTED)
+    for depth in (1, 2, 3):
+        assert ranked.pad_lists(depth) is ranked
+    padded_ranks = ranked.pad_lists(4)
+    assert (padded_ranks.n_above.tolist(), padded_ranks.max_rank) == ([0, 4, 1, 4, 2], 4)
+    assert padded_ranks.pad_lists(7).n_above.tolist() == [0, 7, 1, 7, 2]
+    whole_ranking = RankedPositives(**RANKS)
+    assert whole_ranking.pad_lists(100) is whole_ranking
+
+
+def test_a_selection_of_all_positives_is_the_same_object():
+    ranked = RankedPositives(**RANKS, gain=[1.0, 2.0, 3.0])
+    assert ranked.select(np.ones(3, dtype=bool)) is ranked
+    selection = ranked.select(np.array([True, False, True]))
+    assert (selection.user.tolist(), selection.item.tolist(), selection.gain.tolist()) == (
+        [0, 1],
+        [0, 1],
+        [1.0, 3.0],
+    )
+    assert selection.n_population == 2
+    for method in (ranked.select, ranked.exclude_users):
+        with pytest.raises(InputError, match="must hold True or False for each of"):
+            method(np.array([1, 0]))
+
+
+def test_positives_and_draws_of_a_user_make_one_list():
+    record = make_record("candidates", drawn_pairs=np.array([[1, 0], [2, 1]]))
+    ranked = RankedPositives(
+        user=[0, 0, 0, 1],
+        item=[0, 1, 2, 0],
+        n_above=[1, 2, 1, 3],
+        n_tied=[0, 0, 1, 0],
+        n_candidates=[4] * 4,
+        user_ids=[7, 8],
+        item_ids=range(9),
+        sampling=record,
+    )
+    # What each positive gains is worked out in test_positives_join_a_shared_list_unless_they_are_in_it.
+    shared_ranks = ranked.in_one_list
+    assert shared_ranks.n_above.tolist() == [1 + 0, 2 + 0, 1 + 1, 3 + 0]
+    assert shared_ranks.n_tied.tolist() == [0 + 0, 0 + 1, 1 + 0, 0 + 0]
+    assert shared_ranks.n_candidates.tolist() == [4 + 2, 4 + 1, 4 + 1, 4 + 0]
+    assert shared_ranks.sampling.n_candidates.tolist() == [9] * 4
+
+
+def test_ranks_of_one_table_are_ranked_positives():
+    ranked = RankedPositives(**RANKS)
+    with pytest.raises(InputError, match="'b' must be RankedPositives, made by rank_positives; got ndarray"):
+        check_same_positives({"a": ranked, "b": np.zeros(3)})
+    with pytest.raises(InputError, match=r"'b' and 'a' rank different test positives \(1 and 3\)"):
+        check_same_positives({"a": ranked, "b": ranked.select(np.array([True, False, False]))})
+
+
+def test_given_ranks_rank_test_positives_of_the_split():
+    pairs = pd.DataFrame({"user": ["a", "a", "b"], "item": [5, 7, 6]})
+    ranked = RankedPositives(**RANKS)
+    split = Split.from_frames(None, pairs, users=["a", "b"], items=[5, 6, 7])
+    check_ranks_of_split(ranked, split, "m")
+    check_ranks_of_split(ranked.select(np.array([True, False, True])), split, "m")
+    smaller_split = Split.from_frames(None, pairs[1:], users=["a", "b"], items=[5, 6, 7])
+    with pytest.raises(InputError, match="'m': 1 of 3 ranked positives are not in the test part"):
+        check_ranks_of_split(ranked, smaller_split, "m")
+    larger_split = Split.from_frames(None, pairs, users=["a", "b"], items=[5, 6, 7, 8])
+    words = "'m' is ranked over 2 users and 3 items that are not the 2 and 4 of the split"
+    with pytest.raises(InputError, match=words):
+        check_ranks_of_split(ranked, larger_split, "m")
+    renamed_split = Split.from_frames(None, pairs.assign(user=["a", "a", "c"]), items=[5, 6, 7])
+    with pytest.raises(InputError, match="that are not the 2 and 3 of the split"):
+        check_ranks_of_split(ranked, renamed_split, "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"left_out": [0, 1]}, "left_out must hold True or False; got dtype int64"),
+        ({"left_out": [True]}, r"left_out must have shape \(2,\) like user_ids; got \(1,\)"),
+        ({"n_above": [0.0, 2.0, 1.0]}, "n_above must hold whole numbers; got dtype float64"),
+        ({"gain": [1.0, 2.0]}, r"gain must have shape \(3,\) like user; got \(2,\)"),
+        ({"max_rank": 1}, "n_above and n_tied must be >= 0, n_above at most max_rank = 1; 1 of 3 positives"),
+        ({"n_tied": [-1, -1, 1], "max_rank": 2}, "n_above at most max_rank = 2; 2 of 3 positives"),
+        ({"max_rank": -1}, "max_rank must be an integer >= 0; got -1"),
+        ({"user_ids": ["a", "a"]}, "user_ids repeats 1 of 2 ids"),
+        ({"item_ids": [5, 5, 5]}, "item_ids repeats 2 of 3 ids"),
+    ],
+)
+def test_further_ranks_that_contradict_each_other_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        RankedPositives(**RANKS | change)
+
+
+def test_ranks_at_their_limits_are_accepted():
+    RankedPositives(**RANKS | {"n_above": [0, 2, 1], "n_tied": [2, 0, 1]})  # together 2 of 3 candidates
+    RankedPositives(**RANKS | {"max_rank": 2})  # beyond the list of 2
+    RankedPositives(**RANKS | {"n_above": [0, 0, 0], "n_tied": [0, 0, 0], "max_rank": 0})
+
+
+def test_the_best_items_may_be_handled_by_parts_or_returned_together():
+    train = pd.DataFrame({"user": [0], "item": [4]})
+    test = pd.DataFrame({"user": [0, 1, 2], "item": [1, 2, 3]})
+    split = Split.from_frames(train, test, items=range(5))
+    scores = np.array([[3.0, 1, 2, 2, 9], [0, 1, 2, 3, 4], [5, 5, 5, 1, 0]])
+    parts = []
+    result = top_items(scores, split, k=2, handle=parts.append, compute=ComputeOptions(block_size=1))
+    assert len(result) == 0
+    rows = [
+        row
+        for part in parts
+        for row in zip(*(getattr(part, name).tolist() for name in PART_FIELDS), strict=True)
+    ]
+    expected = [
+        (0, 0, 0, 0, 4), (0, 2, 1, 1, 4), (0, 3, 1, 1, 4),
+        (1, 3, 1, 0, 5), (1, 4, 0, 0, 5),
+        (2, 0, 0, 2, 5), (2, 1, 0, 2, 5), (2, 2, 0, 2, 5),
+    ]  # fmt: skip
+    assert sorted(rows) == expected
+    best_items = top_items(scores, split, k=2)
+    assert list(zip(*(getattr(best_items, name).tolist() for name in PART_FIELDS), strict=True)) == expected
+    assert best_items.gain is None
+
+
+PART_FIELDS = ("user", "item", "n_above", "n_tied", "n_candidates")
+
+
+def test_sampled_ranks_of_factors_are_those_of_their_scores():
+    rng = np.random.default_rng(4)
+    pairs = pd.DataFrame({"user": [0, 0, 1, 2], "item": [1, 2, 3, 1]})
+    split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(9))
+    user, item = rng.integers(-2, 3, size=(3, 2)), rng.integers(-2, 3, size=(9, 2))
+    candidates = SampledCandidates(5, rng=1)
+    expected = rank_positives((user @ item.T).astype(float), split, candidates=candidates)
+    for model in ((user, item), lambda users: (user @ item.T)[users]):
+        ranked = rank_positives(model, split, candidates=candidates)
+        assert ranked.n_above.tolist() == expected.n_above.tolist()
+        assert ranked.n_tied.tolist() == expected.n_tied.tolist()
+    assert ranked.candidates == "sampled candidates: 5 drawn uniformly, with replacement, per user, seed 1"
+    assert ranked.candidates_by_user is None
+
+
+@pytest.mark.parametrize(
+    ("options", "description"),
+    [
+        ({"rng": 7}, "3 drawn uniformly, with replacement, per user, seed 7"),
+        ({"rng": 7, "replacement": False}, "3 drawn uniformly, without replacement, per user, seed 7"),
+        (
+            {"rng": np.int64(7), "per": "positive"},
+            "3 drawn uniformly, with replacement, per positive, seed 7",
+        ),
+        (
+            {"rng": 7, "distribution": "popularity", "pool": "unobserved"},
+            "3 drawn by popularity from pool 'unobserved', with replacement, per user, seed 7",
+        ),
+        (
+            {"rng": 7, "distribution": [1.0, 2.0]},
+            "3 drawn by given probabilities, with replacement, per user,",
+        ),
+    ],
+)
+def test_sampled_candidates_describe_their_draws(options, description):
+    candidates = SampledCandidates(3, **options)
+    assert candidates.description.startswith(description)
+    assert repr(candidates) == f"SampledCandidates({candidates.description})"
+
+
+def test_a_generator_is_read_once_for_the_key_of_the_draws():
+    candidates = SampledCandidates(3, rng=np.random.default_rng(5))
+    assert candidates.key == np.random.default_rng(5).integers(2**63)
+    assert candidates.description.endswith(f"per user, key {candidates.key}")
+    assert SampledCandidates(3, rng=5).key == candidates.key
+
+
+@pytest.mark.parametrize(
+    ("distribution", "message"),
+    [
+        ([1.0, -1.0, -2.0, 0.0], "distribution must be >= 0 with a positive sum; 2 entries are below 0"),
+        ([0.0] * 4, "distribution must be >= 0 with a positive sum; 0 entries are below 0"),
+        ([1.0, np.inf, 1.0, 1.0], "distribution must be finite"),
+        ([1.0] * 3, "distribution"),
+    ],
+)
+def test_weights_of_draws_are_checked_with_the_split(distribution, message):
+    split = Split.from_frames(None, pd.DataFrame({"user": [0, 1], "item": [0, 1]}), items=range(4))
+    with pytest.raises(InputError, match=message):
+        SampledCandidates(2, distribution=distribution, rng=0).weights(split)
+    assert SampledCandidates(2, distribution=[1, 0, 0, 2], rng=0).weights(split).tolist() == [1, 0, 0, 2]
+    assert SampledCandidates(2, rng=0).weights(split) is None
+
+
+def test_consecutive_rows_of_a_tile_are_no_copy():
+    tile = np.arange(20.0).reshape(5, 4)
+    for rows, is_view in (([1, 2, 3], True), ([4], True), ([0, 2], False), ([1, 2, 4], False)):
+        taken_rows = _take_rows(tile, np.array(rows))
+        np.testing.assert_array_equal(taken_rows, tile[rows])
+        assert np.shares_memory(taken_rows, tile) == is_view
+
+
+@pytest.mark.parametrize(("mask_bytes", "n_rows"), [(223, 1), (224, 1), (447, 1), (448, 2), (10**6, 20)])
+def test_the_results_of_comparisons_fill_no_more_memory_than_allowed(mask_bytes, n_rows, monkeypatch):
+    # Two thresholds of each row, and 100 scores in two pieces of seven words of eight bytes: 2 · 112 a row.
+    monkeypatch.setattr(numpy_kernels, "MASK_BYTES", mask_bytes)
+    monkeypatch.setattr(numpy_kernels, "LANES", 64)
+    tile = np.arange(2000.0).reshape(20, 100)
+    bounds = np.arange(40) * 50.0 + 0.5
+    counter = ThresholdCounter()
+    counter.set_thresholds(np.arange(0, 41, 2), bounds, bounds)
+    above, reach = counter.count(tile, np.zeros(20, dtype=np.int64))
+    assert above.tolist() == reach.tolist() == [99, 49] * 20
+    assert counter._mask.size == n_rows * 224
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_threads", "most_users", "size"),
+    [
+        (2**17, 3, 1000, 17),  # a share of 100 users: two blocks for each of three threads, rounded up
+        (2**17, 1, 1000, 50),
+        (2**12, 3, 1000, 32),  # fewer scores than 2^17 are not worth a thread
+        (2**12, 3, 10, 10),
+        (2**20, 80, 1000, 1),
+    ],
+)
+def test_each_thread_gets_two_blocks_of_products_unless_they_are_small(n_items, n_threads, most_users, size):
+    kernels = SimpleNamespace(block_bytes=lambda shape: (0, 1), block_users=lambda shape: most_users)
+    shape = Shape(n_users=1, n_items=n_items, depth=3, dtype=np.dtype("f4"))
+    resources = Resources(ComputeOptions(n_threads=n_threads), "m")
+    assert _run._users_per_product_block(shape, shape, 100, kernels, resources) == size
+
+
+def test_blocks_of_products_use_the_memory_of_a_tile_in_each_thread():
+    shape = Shape(n_users=1, n_items=1000, depth=3, dtype=np.dtype("f4"))
+    resources = Resources(ComputeOptions(n_threads=2, max_memory=2 * (50 + 30 * 7)), "m")
+    kernels = SimpleNamespace(block_bytes=lambda shape: (50, 30), block_users=lambda shape: 1000)
+    assert _run._users_per_product_block(shape, shape, 4000, kernels, resources) == 7
+
+
+@pytest.mark.parametrize(("columns", "n_bytes"), [(None, 8 * 40 * 2), (np.array([0, 3]), 8 * 40 * 3)])
+@pytest.mark.parametrize("is_parallel", [True, False])
+def test_blocks_of_scores_have_room_for_their_copies(columns, n_bytes, is_parallel, monkeypatch):
+    # Scores, their copy of another type, and the columns of candidates.
+    calls = []
+    users_per_block = Resources.users_per_block
+
+    def record(resources, bytes_per_user, **options):
+        calls.append((bytes_per_user, options["n_users_wanted"], options["n_workers"]))
+        return users_per_block(resources, bytes_per_user, **options)
+
+    monkeypatch.setattr(Resources, "users_per_block", record)
+    split = Split.from_frames(None, pd.DataFrame({"user": [0, 1], "item": [0, 3]}), items=range(40))
+    scores = np.arange(80.0).reshape(2, 40)
+    model = scores if is_parallel else (lambda users: scores[users])
+    candidates = "all" if columns is None else columns
+    compute = ComputeOptions(n_threads=2, engine="numpy")
+    rank_positives(model, split, compute=compute, candidates=candidates)
+    # 2^17 scores are worth a thread; one call of a function returns 32 MiB.
+    wanted = 2**17 // 40 if is_parallel else 2 * 32 * 2**20 // n_bytes
+    assert calls == [(n_bytes, wanted, 2 if is_parallel else 1)]
+
+
+@pytest.mark.parametrize(
+    ("n_items", "width"), [(1, 1), (8192, 8192), (8193, 4097), (16384, 8192), (16385, 5462)]
+)
+def test_a_catalogue_has_tiles_of_nearly_the_same_width(n_items, width):
+    shape = Shape(n_users=1, n_items=n_items, depth=3, dtype=np.dtype("f4"))
+    assert numpy_kernels.tile_width(shape) == width
+    assert shape.row_bytes == 4 * n_items
+    assert numpy_kernels.block_bytes(shape) == (0, 12 * n_items)
+    assert numpy_kernels.block_users(shape) == max(1, 6 * 2**20 // (4 * n_items))
+
+
+@pytest.mark.parametrize(
+    ("n_entries", "sizes"), [(1, [1] * 5), (26, [2, 2, 1]), (38, [2, 2, 1]), (10**6, [5])]
+)
+@pytest.mark.parametrize("is_factors", [True, False])
+def test_the_best_items_are_searched_for_as_many_users_as_fit(n_entries, sizes, is_factors, monkeypatch):
+    # Five users and thirteen items: 26 products or scores of two users, 39 of three.
+    module = _factor_topk if is_factors else top_lists
+    parts = []
+    find_bound = module.topk_lower_bound
+
+    def record(scores, k):
+        parts.append(scores.shape)
+        return find_bound(scores, k)
+
+    monkeypatch.setattr(module, "ENTRIES", n_entries)
+    monkeypatch.setattr(module, "topk_lower_bound", record)
+    rng = np.random.default_rng(2)
+    user, item = rng.normal(size=(5, 3)), rng.normal(size=(13, 3))
+    split = Split.from_frames(None, pd.DataFrame({"user": range(5), "item": range(5)}), items=range(13))
+    scores = user @ item.T
+    top = rank_positives((user, item) if is_factors else scores, split, top_k=3).top
+    assert top.item.tolist() == np.argsort(-scores, axis=1)[:, :3].tolist()
+    assert parts == [(size, 13) for size in sizes]
+
+
+def test_exact_scores_of_a_tile_are_computed_for_as_many_users_as_fit(monkeypatch):
+    shapes = []
+    row_scores = numpy_kernels.row_scores
+
+    def record(user, columns, scores):
+        shapes.append((user.shape, columns.shape, scores.shape))
+        row_scores(user, columns, scores)
+
+    monkeypatch.setattr(numpy_kernels, "row_scores", record)
+    monkeypatch.setattr(_factors, "ROWS_BYTES", 8 * 200 * 2 + 8)
+    # All items are nearly equal, so that every product is undecided.
+    item = 1 + 1e-10 * np.random.default_rng(0).random((200, 1))
+    user = np.array([[1 / 3], [2 / 3], [1 / 7]])
+    split = Split.from_frames(None, pd.DataFrame({"user": range(3), "item": [4, 5, 6]}), items=range(200))
+    ranked = rank_positives((user, item), split, compute=ComputeOptions(engine="numpy"))
+    assert shapes == [((2, 1), (1, 200), (2, 200)), ((1, 1), (1, 200), (1, 200))]
+    expected = [(user[u] * item[:, 0] > user[u] * item[i, 0]).sum() for u, i in enumerate([4, 5, 6])]
+    assert ranked.n_above.tolist() == expected

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from ipseval import InputError, Lists, Split, rank_positives
+from ipseval.errors import DataWarning
 from tests.inside.ranking import HeldOutPositives, TopKCollector, rank_lists, resolve_lists
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": ["p", "q", "p", "q"]})
@@ -215,3 +216,82 @@ def test_rows_of_an_array_are_users_up_to_the_last(n_rows, refused):
     assert "the lists have 4 rows and the split 3 users; pass users=, the ids of the rows." in str(
         error.value
     )
+
+
+CATALOGUE = [f"i{number:02}" for number in range(40)]
+LONG = Split.from_frames(
+    pd.DataFrame({"user": ["a", "b"], "item": ["i00", "i01"]}),
+    pd.DataFrame({"user": ["a", "b"], "item": ["i05", "i06"]}),
+    items=CATALOGUE,
+)
+
+
+def make_long_lists(n_changed: int, replacements: list[str]) -> dict[str, list[str]]:
+    """Return lists of ten items for each of two users, of which the last `n_changed` are replaced."""
+    lists = {"a": CATALOGUE[2:12], "b": CATALOGUE[2:12]}
+    for number in range(n_changed):
+        user = "ba"[number % 2]
+        lists[user] = list(lists[user])
+        lists[user][-1 - number // 2] = replacements[number]
+    return lists
+
+
+@pytest.mark.parametrize("n_unknown", [1, 2, 3])
+def test_up_to_a_tenth_of_entries_may_be_unknown_items_in_lists_without_options(n_unknown):
+    lists = make_long_lists(n_unknown, ["x", "y", "z"])
+    if n_unknown == 3:
+        with pytest.raises(InputError, match="3 of 20 entries have items unknown to the split"):
+            rank_positives(lists, LONG, name="m")
+        return
+    words = rf"^{n_unknown} of 20 entries of 'm' have items without interactions .* These items compete"
+    with pytest.warns(DataWarning, match=words):
+        ranked = rank_positives(lists, LONG, name="m")
+    assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([3, 4], [10, 10])
+    description = "entries with items unknown to the split, added as candidates"
+    assert list_counts(ranked) == [(description, n_unknown, 20)]
+    with pytest.raises(InputError, match=f"{n_unknown} of 20 entries have items unknown to the split"):
+        rank_positives(Lists(lists), LONG, name="m")  # with options, nothing is chosen for the caller
+
+
+@pytest.mark.parametrize("n_seen", [1, 2])
+def test_up_to_a_tenth_of_entries_may_be_training_items_in_lists_without_options(n_seen):
+    lists = make_long_lists(n_seen, ["i01", "i00"])
+    words = rf"^{n_seen} of 20 entries of 'm' are training items of their user, which cannot be hits"
+    with pytest.warns(DataWarning, match=words):
+        ranked = rank_positives(lists, LONG, name="m")
+    assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([3, 4], [10, 10])
+    description = "entries that are training items of their user, kept as misses"
+    assert list_counts(ranked) == [(description, n_seen, 20)]
+    shorter_lists = {"a": lists["a"][:6], "b": ["i01", *lists["b"][:6]]}  # one of 13, then one of 9
+    shortest_lists = {"a": lists["a"][:4], "b": ["i01", *lists["b"][:4]]}
+    with pytest.warns(DataWarning, match="1 of 13 entries"):
+        rank_positives(shorter_lists, LONG, name="m")
+    with pytest.raises(InputError, match="1 of 9 entries are training items of their user"):
+        rank_positives(shortest_lists, LONG, name="m")
+
+
+def test_training_items_leave_lists_of_all_items_without_options():
+    lists = {"a": list("tsrqp"), "c": list("pqrst")}
+    ranked = rank_positives(lists, SPLIT)
+    # Of a, q and p leave; of c, q.
+    assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([2, 4, 4, 0], [3, 0, 4])
+    description = "entries that are training items of their user, left out"
+    assert list_counts(ranked) == [(description, 3, 10)]
+    with pytest.raises(InputError, match="3 of 9 entries are training items"):
+        rank_positives({"a": list("tsrqp"), "c": list("pqrs")}, SPLIT)
+
+
+def test_the_training_items_that_are_counted_have_no_other_problem():
+    # Of the entries of an unknown user none is a training item; an entry of a dropped user is counted once.
+    lists = Lists({"a": ["q", "r"], "z": ["p", "q"]}, seen="drop", unknown="drop")
+    assert list_counts(rank_positives(lists, SPLIT)) == [
+        ("entries with users unknown to the split, left out", 2, 4),
+        ("entries that are training items of their user, left out", 1, 4),
+    ]
+
+
+def test_lists_without_an_item_of_the_split_miss_every_positive():
+    lists = Lists({"a": ["x", "y"], "b": ["x"]}, unknown="candidate")
+    ranked = rank_positives(lists, SPLIT)
+    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([2] * 4, [0] * 4)
+    assert (ranked.max_rank, ranked.list_length.tolist()) == (2, [2, 1, 0])

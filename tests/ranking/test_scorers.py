@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
-from ipseval import InputError
+from ipseval import InputError, Split, rank_positives
 from ipseval.ranking.kernels import numpy_kernels
 from tests.inside.ranking import (
     CallableScorer,
@@ -127,7 +127,7 @@ def test_an_object_that_converts_to_an_array_is_an_array_of_scores():
         (pd.DataFrame(SCORES, columns=[0, 1, 2, 2]), "m: the column labels repeat; each id may occur once."),
         (pd.DataFrame(SCORES, index=[0, 7, 8]), "m lacks 2 of 3 row ids of the split (1, 2; its labels start "
          "with 0, 7, 8)."),
-        (pd.DataFrame({"uid": [0], "sku": [1]}, index=[9]), "m lacks 3 of 3 row ids of the split (0, 1, 2; "
+        (pd.DataFrame({"uid": [0], "skus": [1]}, index=[9]), "m lacks 3 of 3 row ids of the split (0, 1, 2; "
          "its labels start with 9). A frame of scores has user ids as index and item ids as columns; one of "
          "top-K lists has columns user, item and rank or score"),
         (None, "m is None; expected an (n_users, n_items) array"),
@@ -167,3 +167,82 @@ def test_a_note_is_added_to_errors_of_callable_objects_only():
     with pytest.raises(TypeError) as caught:
         as_scorer(fails, SPLIT, "m").block(USERS)
     assert not hasattr(caught.value, "__notes__")
+
+
+HINTS = ("It looks transposed", "padding", "Are these items")
+
+
+@pytest.mark.parametrize(
+    ("model", "hints"),
+    [
+        (np.zeros((4, 3)), HINTS[:1]),
+        (np.zeros((4, 5)), HINTS[1:2]),
+        (np.zeros((5, 5)), ()),
+        (np.zeros((4, 6)), ()),
+        (np.zeros((3, 2)), ()),
+        (np.zeros((3, 2), dtype=int), HINTS[2:]),
+        (np.zeros((3, 2), dtype=np.uint8), HINTS[2:]),
+        (np.zeros((2, 3), dtype=int), ()),
+        (np.zeros((3, 5), dtype=int), ()),
+        (np.zeros((5, 4), dtype=int), ()),
+    ],
+)
+def test_hints_are_given_for_the_shapes_that_they_explain(model, hints):
+    with pytest.raises(InputError) as refused:
+        as_scorer(model, SPLIT, "m")
+    assert tuple(hint for hint in HINTS if hint in str(refused.value)) == hints
+
+
+def test_a_frame_of_lists_without_order_is_named_as_such():
+    frame = pd.DataFrame({"user": [0, 0], "item": [1, 2]}, index=[0, 0])
+    with pytest.raises(InputError, match=r"the row labels repeat; .* Is it of top-K lists\? It lacks a rank"):
+        as_scorer(frame, SPLIT, "m")
+    frame = pd.DataFrame(SCORES, index=[0, 1, 1])
+    with pytest.raises(InputError, match=r"each id may occur once\.$"):
+        as_scorer(frame, SPLIT, "m")
+    split = Split.from_frames(None, pd.DataFrame({"user": ["a", "b"], "item": ["p", "q"]}))
+    for column, hint in (("item", "A frame of scores has user ids"), ("x", "Trained models of")):
+        frame = pd.DataFrame(np.zeros((2, 2)), index=["a", "b"], columns=["p", column])
+        with pytest.raises(
+            InputError, match=rf"m lacks 1 of 2 column ids .* start with 'p', '{column}'\). {hint}"
+        ):
+            as_scorer(frame, split, "m")
+
+
+class TensorOfTorch:
+    """A tensor as torch has it: values on a device, with gradients."""
+
+    def __init__(self, values, is_detached=False):
+        self.values = values
+        self.is_detached = is_detached
+        self.shape = values.shape
+
+    def detach(self):
+        return TensorOfTorch(self.values, is_detached=True)
+
+    def cpu(self):
+        return self
+
+    def __array__(self, dtype=None, copy=None):
+        assert self.is_detached, "the tensor requires gradients"
+        return self.values
+
+
+def test_tensors_of_torch_are_detached_and_read_as_scores_or_lists():
+    tensor_type = type("Tensor", (TensorOfTorch,), {"__module__": "torch"})
+    ranked = rank_positives(tensor_type(SCORES), SPLIT)
+    assert ranked.n_above.tolist() == rank_positives(SCORES, SPLIT).n_above.tolist()
+    positions = np.array([[1, 2], [0, 3], [3, 1]])
+    listed_ranks = rank_positives(tensor_type(positions), SPLIT)
+    assert (listed_ranks.max_rank, listed_ranks.n_above.tolist()) == (2, [0, 2, 0])
+    parameter_type = type("Parameter", (TensorOfTorch,), {"__module__": "torch"})
+    with pytest.raises(InputError, match="must be turned into an array first"):
+        rank_positives(parameter_type(SCORES), SPLIT)
+
+
+@pytest.mark.parametrize(("n_nan", "message"), [(1, "3 of 12"), (2, "6 of 12")])
+def test_nan_in_scores_that_users_share_is_counted_for_every_user(n_nan, message):
+    shared_scores = np.array([1.0, 2.0, 3.0, 4.0])
+    shared_scores[:n_nan] = np.nan
+    with pytest.raises(InputError, match=f"^m: {message} scores are NaN"):
+        rank_positives(np.broadcast_to(shared_scores, (3, 4)), SPLIT, name="m")

@@ -135,6 +135,33 @@ def test_recommenders_that_are_printed_with_the_same_digits_share_bold(small):
     assert r"\textbf" not in small.to_latex(bold=False)
 
 
+def test_a_dagger_marks_what_the_paired_test_finds_lower_than_the_highest():
+    rng = np.random.default_rng(0)
+    split = random_split(rng, 200, 20, 0.5)
+    truth = np.zeros((split.n_users, split.n_items))
+    truth[split.test.user, split.test.item] = 1
+    noise = rng.normal(size=truth.shape)
+    models = {"good": truth + noise, "good too": truth + 1.01 * noise, "bad": -truth + noise}
+    evaluation = ipseval.evaluate(models, split, metrics=["recall@5"], estimators=["aoa"])
+    p_values = evaluation.compare("good").set_index("model")["p_adjusted"]
+    assert p_values["bad"] < 0.05 < p_values["good too"]
+    rows = {}
+    for line in evaluation.to_latex().splitlines():
+        name, _, cells = line.partition(" & ")
+        rows[name] = cells
+    assert {name: r"\dagger" in rows[name] for name in models} == {
+        "good": False,
+        "good too": False,
+        "bad": True,
+    }
+    assert "significantly lower than the highest estimate" in evaluation.to_latex()
+    assert "dagger" not in evaluation.to_latex(significance=False)
+
+
+def test_the_exponent_of_popularity_is_raised(small):
+    assert "popularity$^{0.5}$ ($\\gamma$ = 0)" in small.to_latex()
+
+
 def test_columns_are_chosen_by_label_and_named_by_estimator_and_assumption(small):
     assert "SNIPS" not in small.to_latex(columns=["AOA"], notes=False)
     chosen = small.to_latex(columns=["snips-global"], layout="models x metrics", notes=False)

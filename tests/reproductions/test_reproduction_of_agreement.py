@@ -39,6 +39,7 @@ def test_a_clear_order_has_intervals_of_no_width_around_the_truth():
     assert [row["table"] for row in judge_mean(CLEAR, 0)] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_coverage_of_each_setting(tmp_path, monkeypatch, capsys):
     noisy = Cell(5, 100, 0.01, "two swapped")
     monkeypatch.setattr(agreement_coverage, "list_cells", lambda: [CLEAR, noisy])

@@ -44,6 +44,7 @@ def test_the_truth_is_the_mean_over_relevant_pairs_and_weights_are_inverse_proba
     assert exposure.weight[0] == pytest.approx(1 / expected)
 
 
+@pytest.mark.slow
 def test_the_variance_from_the_path_is_that_of_the_sample_over_draws(monkeypatch):
     monkeypatch.setattr("reproductions.correction_family.HELD_OUT", SMALL)
     world = build_world("first", 0, None)
@@ -104,6 +105,7 @@ def test_coverage_has_its_standard_error_over_worlds():
     assert designed_exposure.format_coverage(coverage) == "75.0 ± 25.0"
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_of_each_metric_and_keeps_the_scores(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("reproductions.correction_family.HELD_OUT", TINY)
     options = ["--cache", str(tmp_path), "--sources", "first", "--worlds", "2", "--draws", "1"]

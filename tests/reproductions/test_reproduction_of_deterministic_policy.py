@@ -55,6 +55,7 @@ def test_places_are_the_propensity_of_a_policy_that_shows_with_certainty(case):
     )
 
 
+@pytest.mark.slow
 def test_every_estimator_has_its_error_and_places_alone_are_repaired_by_places(case, monkeypatch):
     monkeypatch.setattr(dp.Case, "of", lambda *at: case)
     monkeypatch.setattr(dp, "KINDS", ("positions",))

@@ -165,6 +165,7 @@ def test_evaluators_equal_their_formulas(prepared: PreparedSplit):
     assert estimate("random sample (half of the users)") == pytest.approx(sample)
 
 
+@pytest.mark.slow
 def test_inverse_propensities_of_the_held_out_part_estimate_the_level_without_bias():
     errors = []
     aoa_errors = []
@@ -229,7 +230,7 @@ def take_rows(folder: Path) -> pd.DataFrame:
 
 
 @pytest.mark.usefixtures("few_recommenders")
-@pytest.mark.parametrize("n_cut", [1, 40])
+@pytest.mark.parametrize("n_cut", [1, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_run_that_was_killed_continues_and_gives_the_same_bytes(tmp_path, n_cut):
     whole = make_task(tmp_path / "whole")
     cells.run_task(whole)
@@ -311,6 +312,7 @@ def test_a_command_that_is_killed_continues_and_gives_the_same_bytes(
     assert write_rows(tmp_path / "killed") == uninterrupted_rows
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_recommenders")
 def test_scores_on_a_simulated_log_favour_the_random_sample(tmp_path):
     for number in range(2):
@@ -403,7 +405,9 @@ def test_the_hash_of_the_library_follows_its_files(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("few_recommenders", "registries")
-@pytest.mark.parametrize("run", ["check", "one process", "two processes"])
+@pytest.mark.parametrize(
+    "run", ["check", *(pytest.param(run, marks=pytest.mark.slow) for run in ("one process", "two processes"))]
+)
 def test_an_exception_names_the_line_of_the_file(tmp_path, run):
     file = tmp_path / "constant.py"
     file.write_text(CONSTANT.replace("VALUE", "unknown_value"), "utf-8")
@@ -511,6 +515,7 @@ def test_the_gain_of_correct_is_a_paired_difference():
     assert tabulate_gain_of_correct({"log": {}}) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_recommenders", "registries")
 def test_the_example_of_the_page_can_be_added_and_checked(tmp_path, capsys):
     examples = re.findall(r"^```python\n(# my_\w+\.py\n.*?)^```", GUIDE.read_text("utf-8"), re.M | re.S)

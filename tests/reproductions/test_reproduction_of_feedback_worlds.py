@@ -88,6 +88,7 @@ def test_four_and_five_of_five_are_positive_and_as_many_as_asked():
     assert (tastes.rating >= POSITIVE).mean() == pytest.approx(0.15, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_command_keeps_scores_and_counts_calls(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(correction_truth.feedback_worlds, "HELD_OUT", TINY)
     monkeypatch.setattr(correction_truth, "SIZES", {"second": (0, 40)})

@@ -92,6 +92,7 @@ def test_interval_over_logs_holds_the_mean_and_forgets_unknown_values():
     assert 1.0 <= low < mean < high <= 6.0
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_made_again_and_tables_have_all_logs(tmp_path, monkeypatch):
     grid = {name: (fit, settings[:1]) for name, (fit, settings) in field_logs.GRID.items()}
     monkeypatch.setattr(field_logs, "GRID", {name: grid[name] for name in ("popularity", "item-kNN", "BPR")})

@@ -67,6 +67,7 @@ def test_further_logs_are_split_by_time():
     assert list_numbers("cascade", 9, 2) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_the_command_keeps_its_rows(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(feedback_worlds, "HELD_OUT", TINY)
     monkeypatch.setattr(popularity_deviation.winners, "SOURCES", ("second",))

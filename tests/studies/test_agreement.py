@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,14 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.stats import multivariate_normal
 
 from ipseval.errors import InputError
 from ipseval.studies.agreement import mean_agreement, order_agreement
+from ipseval.utils.types import FloatArray
 from tests.inside.agreement import (
     CORRELATIONS,
     TrueValueModel,
-    _build_prior,
-    _fit_true_values,
+    add_intervals,
+    build_priors,
+    compute_log_likelihood,
     compute_noise_covariance,
 )
 
@@ -110,11 +114,18 @@ def test_default_k_stays_below_the_number_of_recommenders() -> None:
     assert list(order_agreement(range(6), range(6)).overlap) == [1, 3, 5]
 
 
-def simulate_values(n, n_users, step, rng, common=0.0):
-    """Return per-user values of n recommenders that are `step` apart; b swaps two of them."""
+def simulate_values(n, n_users, step, rng, common=0.0, far=0.0):
+    """Return per-user values of n recommenders that are `step` apart; b swaps two of them.
+
+    With `far`, the two lowest are farther below the others by this distance, and b shuffles the others.
+    """
     true_a = step * np.arange(n)
+    true_a[:2] -= far
     true_b = true_a.copy()
-    true_b[[1, 2]] = true_b[[2, 1]]
+    if far:
+        true_b[2:] = rng.permutation(true_b[2:])
+    else:
+        true_b[[1, 2]] = true_b[[2, 1]]
     user = 0.2 * rng.standard_normal(n_users)
     a = true_a[:, None] + user + 0.25 * rng.standard_normal((n, n_users))
     b = true_b[:, None] + common * user + 0.25 * rng.standard_normal((n, n_users))
@@ -162,19 +173,15 @@ def test_noise_is_the_covariance_of_means_over_the_users_that_have_a_value() -> 
     assert compute_noise_covariance(values)[0, 0] == pytest.approx(expected)
 
 
-def test_true_values_given_one_prior_are_those_of_conditioning_a_normal_vector() -> None:
-    # An unknown level is a level with a very large variance: plain conditioning of normal vectors.
-    rng = np.random.default_rng(3)
-    root = rng.normal(size=(6, 6))
-    noise = root @ root.T / 10
-    means = rng.normal(size=6)
-    prior = np.kron(np.array([[1.0, 0.6], [0.6, 2.0]]), np.eye(3))
-    design = np.kron(np.eye(2), np.ones((3, 1)))
-    with_level = prior + 1e5 * design @ design.T
-    gain = with_level @ np.linalg.inv(with_level + noise)
-    fit = _fit_true_values(means, noise, prior)
-    assert fit.mean == pytest.approx(gain @ means, abs=1e-5)
-    assert fit.covariance == pytest.approx(with_level - gain @ with_level, abs=1e-4)
+def condition(means: FloatArray, noise: FloatArray, prior: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of true values: plain conditioning of normal vectors.
+
+    An unknown mean of a side is a mean with a very large variance.
+    """
+    design = np.kron(np.eye(2), np.ones((means.size // 2, 1)))
+    with_side_means = prior + 1e5 * design @ design.T
+    gain = with_side_means @ np.linalg.inv(with_side_means + noise)
+    return gain @ means, with_side_means - gain @ with_side_means
 
 
 def make_true_value_model() -> TrueValueModel:
@@ -183,13 +190,63 @@ def make_true_value_model() -> TrueValueModel:
     return TrueValueModel.of(rng.normal(size=8), root @ root.T / 40)
 
 
-def test_the_likelihood_of_the_grid_is_the_one_of_each_of_its_points() -> None:
+def build_one_prior(spreads: FloatArray, correlation: float) -> FloatArray:
+    """The covariance of four pairs of true values, block by block."""
+    covariance = correlation * spreads[0] * spreads[1]
+    unit = np.eye(4)
+    return np.block(
+        [[spreads[0] ** 2 * unit, covariance * unit], [covariance * unit, spreads[1] ** 2 * unit]]
+    )
+
+
+def test_priors_are_the_covariances_of_pairs_of_true_values() -> None:
+    spreads = np.array([[1.0, 2.0], [0.3, 0.1]])
+    priors = build_priors(spreads, np.array([0.6, -0.2]), 4)
+    assert priors[0] == pytest.approx(build_one_prior(spreads[0], 0.6))
+    assert priors[1] == pytest.approx(build_one_prior(spreads[1], -0.2))
+
+
+def test_the_likelihood_of_the_grid_is_the_one_of_a_normal_vector_with_unknown_means_of_both_sides() -> None:
+    # A very large variance of the means of the sides multiplies all likelihoods by nearly the same number.
     model = make_true_value_model()
+    design = np.kron(np.eye(2), np.ones((4, 1)))
+    differences = []
     for row in (0, 40, 80):
         for column in (0, 7, 14):
-            prior = _build_prior(model.spreads[row], float(CORRELATIONS[column]), 4)
-            fit = _fit_true_values(model.means, model.noise, prior)
-            assert model.log_likelihood[row, column] == pytest.approx(fit.log_likelihood)
+            prior = build_one_prior(model.spreads[row], float(CORRELATIONS[column]))
+            covariance = prior + model.noise + 1e6 * design @ design.T
+            expected = multivariate_normal.logpdf(model.means, np.zeros(8), covariance)
+            differences.append(model.log_likelihood[row, column] - expected)
+            alone = compute_log_likelihood(model.means, model.noise, prior[None])
+            assert alone == pytest.approx(model.log_likelihood[row, column])
+    assert np.ptp(differences) < 1e-3
+
+
+@pytest.mark.parametrize("max_block_elements", [1, 2**21])
+def test_draws_at_one_point_have_the_mean_and_covariance_of_conditioning(
+    max_block_elements: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipseval.studies.agreement._true_values.MAX_BLOCK_ELEMENTS", max_block_elements)
+    model = make_true_value_model()
+    point_of_weight = np.full(model.log_likelihood.shape, -np.inf)
+    point_of_weight[50, 11] = 0.0
+    model = replace(model, log_likelihood=point_of_weight)
+    draws = np.concatenate(model.draw(40_000, np.random.default_rng(0)), axis=1)
+    prior = build_one_prior(model.spreads[50], float(CORRELATIONS[11]))
+    mean, covariance = condition(model.means, model.noise, prior)
+    error = np.sqrt(np.diag(covariance) / 40_000)
+    assert np.abs((draws.mean(axis=0) - mean) / error).max() < 4.5
+    scale = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    assert np.abs((np.cov(draws.T) - covariance) / scale).max() < 4.5 * np.sqrt(2 / 40_000)
+
+
+def test_draws_with_a_flat_prior_are_the_means_plus_noise() -> None:
+    model = make_true_value_model()
+    draws = np.concatenate(model.draw_with_flat_prior(40_000, np.random.default_rng(0)), axis=1)
+    error = np.sqrt(np.diag(model.noise) / 40_000)
+    assert np.abs((draws.mean(axis=0) - model.means) / error).max() < 4.5
+    scale = np.sqrt(np.outer(np.diag(model.noise), np.diag(model.noise)))
+    assert np.abs((np.cov(draws.T) - model.noise) / scale).max() < 4.5 * np.sqrt(2 / 40_000)
 
 
 def test_draws_given_one_correlation_are_the_mixture_over_spreads_with_that_correlation() -> None:
@@ -200,8 +257,8 @@ def test_draws_given_one_correlation_are_the_mixture_over_spreads_with_that_corr
     weight = np.exp(model.log_likelihood[:, 12] - model.log_likelihood[:, 12].max())
     expected = np.zeros(8)
     for share, spreads in zip(weight / weight.sum(), model.spreads, strict=True):
-        prior = _build_prior(spreads, float(CORRELATIONS[12]), 4)
-        expected += share * _fit_true_values(model.means, model.noise, prior).mean
+        prior = build_one_prior(spreads, float(CORRELATIONS[12]))
+        expected += share * condition(model.means, model.noise, prior)[0]
     draws = np.concatenate([a, b], axis=1)
     assert draws.shape == (20_000, 8)
     assert np.abs(draws.mean(axis=0) - expected).max() < 5 * draws.std(axis=0).max() / np.sqrt(20_000)
@@ -210,22 +267,48 @@ def test_draws_given_one_correlation_are_the_mixture_over_spreads_with_that_corr
     assert halves == pytest.approx(1, abs=0.1)
 
 
+def test_an_interval_reaches_from_the_lowest_to_the_highest_quantile_over_the_priors() -> None:
+    agreement = order_agreement([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], k=1)
+    by_prior = [
+        {"tau_b": np.array([0.0, 0.1, 0.2, 0.3, 0.4])},
+        {"tau_b": np.array([-0.4, -0.3, 0.0, 0.1, 0.2])},
+    ]
+    result = add_intervals(agreement, by_prior, unit="users", n_units=7, level=0.5)
+    assert result.intervals == {"tau_b": (-0.3, 0.3)}
+    assert (result.unit, result.n_units, result.confidence_level) == ("users", 7, 0.5)
+
+
+def test_far_recommenders_do_not_hide_that_the_others_are_shuffled() -> None:
+    # Two far below keep their places; three close ones are in opposite true orders. tau = (10 - 2 * 3) / 10.
+    rng = np.random.default_rng(5)
+    true_a = np.array([0.500, 0.505, 0.510, 0.1, 0.0])
+    true_b = np.array([0.510, 0.505, 0.500, 0.1, 0.0])
+    common = rng.normal(size=200)
+    a = true_a[:, None] + 0.1 * (common + rng.normal(size=(5, 200)))
+    b = true_b[:, None] + 0.1 * (common + rng.normal(size=(5, 200)))
+    low, high = order_agreement(a, b, rng=0).intervals["tau_b"]
+    assert low <= 0.4 <= high
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_users", [100, 1000])
 @pytest.mark.parametrize("n", [5, 10])
-def test_intervals_contain_the_true_agreement_in_90_per_cent_of_simulations(n: int, n_users: int) -> None:
+@pytest.mark.parametrize("far", [0.0, 0.2])
+def test_intervals_contain_the_true_agreement_in_90_per_cent_of_simulations(
+    far: float, n: int, n_users: int
+) -> None:
     covered: list[bool] = []
     measured = []
     rng = np.random.default_rng([n, n_users])
     for step in (0.003, 0.01, 0.03):
         for _ in range(40):
-            a, b, truth = simulate_values(n, n_users, step, rng, common=0.5)
+            a, b, truth = simulate_values(n, n_users, step, rng, common=0.5, far=far)
             result = order_agreement(a, b, k=1, n_draws=400, rng=rng)
             measured.append(result.tau_b - truth.tau_b)
             for name in ("src", "tau_b", "ipc"):
                 low, high = result.intervals[name]
                 covered.append(low - 1e-9 <= truth.values[name] <= high + 1e-9)
-    assert np.mean(measured) < -0.1  # what noise takes off, which a bootstrap doubles
+    assert far or np.mean(measured) < -0.1  # what noise takes off, which a bootstrap doubles
     assert np.mean(covered) >= 0.9
 
 

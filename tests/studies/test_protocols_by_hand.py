@@ -206,7 +206,9 @@ def test_a_table_has_means_over_logs_and_counts_swaps_and_logs(protocol_study: P
     np.testing.assert_allclose(table["src"], [0.5, 1, NAN])
     np.testing.assert_array_equal(table["ipc"], [1, 0, NAN])
     # The first log is certain, with .5, so that the mean of both lies between −.25 and .75.
-    assert -0.25 <= table.loc[0, "src_low"] < 0.5 < table.loc[0, "src_high"] <= 0.75
+    assert -0.25 <= table.loc[0, "src_low"] <= 0.5 < table.loc[0, "src_high"] <= 0.75
+    low, high = average_comparisons(protocol_study.comparisons("split")[:3], 0.95).intervals["src"]
+    assert -0.25 <= low < 0.5 < high <= 0.75
     assert table.loc[1, ["src_low", "src_high"]].tolist() == [1, 1]
     mean = average_comparisons(protocol_study.comparisons("split")[:3], LEVEL)
     assert (mean.unit, mean.n_units, mean.confidence_level) == ("users", 10 + 12, LEVEL)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtri, stdtrit
+from scipy.stats import binom
 
 from ipseval.estimators import Claim, Estimate, UserSums
 from tests.inside.estimators import Moments
@@ -164,8 +165,28 @@ def test_bounds_without_any_difference_are_those_of_an_unobserved_share_of_users
     assert (1 - share) ** n == pytest.approx(LEVEL, rel=1e-9)
     assert low == -high
     assert Difference(0.0, 0.0, n, None, largest).bounds(LEVEL) == (low, high)  # where only moments were kept
-    assert no_difference.smallest_visible(LEVEL, 0.0) == high
     assert no_difference.is_zero
+
+
+@pytest.mark.parametrize(("n", "margin", "largest"), [(60, 0.0, 1.0), (200, 0.02, 1.0), (200, 0.05, 2.5)])
+def test_smallest_visible_loss_without_any_difference_is_detected_in_four_of_five_samples(n, margin, largest):
+    # A share of the users loses the largest difference: all numbers of losing users with their probabilities.
+    no_difference = Difference(0.0, 0.0, n, np.zeros(n), largest)
+    loss = no_difference.smallest_visible(LEVEL, margin)
+    n_losing = np.arange(1, n)
+    is_worse = []
+    for count in n_losing:
+        sample = difference(np.where(np.arange(n) < count, -largest, 0.0), largest)
+        is_worse.append(sample.bounds(LEVEL)[1] < -margin)
+    power = binom.pmf(n_losing, n, loss / largest)[is_worse].sum()
+    assert power == pytest.approx(0.8, abs=1e-6)
+    assert loss > margin + no_difference.bounds(LEVEL)[1]
+    assert Difference(0.0, 0.0, n, None, largest).smallest_visible(LEVEL, margin) == loss
+
+
+def test_no_loss_is_visible_without_any_difference_if_all_users_losing_would_not_show_it():
+    assert np.isnan(Difference(0.0, 0.0, 3, np.zeros(3)).smallest_visible(LEVEL, 0.0))
+    assert np.isnan(Difference(0.0, 0.0, 400, np.zeros(400)).smallest_visible(LEVEL, 1.0))
 
 
 def test_a_loss_that_no_user_shows_is_inside_the_bounds_as_often_as_promised():

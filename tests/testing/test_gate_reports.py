@@ -39,7 +39,7 @@ def test_report_shows_the_deciding_estimate_then_all_differences_then_the_decisi
     difference = "difference 0 (95% interval [−0.0092, +0.0092])"  # 1 − 0.025^(1/400)
     assert equal_report[0] == f"als by recall@5 (aoa): 0.5000 -> 0.5000, {difference}, 400 users"
     assert equal_report[1].startswith("False alarms in a season of 2 weeks: WORSE at most 0.05,")
-    assert equal_report[2].startswith("Smallest visible loss, with 80% power: 0.0092.")
+    assert equal_report[2].startswith("Smallest visible loss, with 80% power: 0.020.")
 
 
 def test_estimates_that_do_not_decide_are_rows_of_one_table():

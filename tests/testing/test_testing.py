@@ -159,8 +159,11 @@ def evaluate_graded() -> Evaluation:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (evaluate_other_test_set, r"cannot be compared: positives_sha256 \w{12}… -> \w{12}…"),
-        (evaluate_graded, r"gains_sha256 None -> \w{12}…"),
+        (
+            evaluate_other_test_set,
+            r"cannot be compared: the test set differs\. Score both recommenders on one test set",
+        ),
+        (evaluate_graded, "the values of the test interactions differ"),
         (lambda: evaluate_scores(add_noise(TRUTH, 1), ties="min"), "ties 'default' -> 'min'"),
     ],
 )
@@ -180,7 +183,9 @@ def test_another_propensity_is_an_error_for_weighted_estimators_only(tmp_path):
     )
     other_gamma = evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.6, unseen="drop"), **options)
     assert_not_worse(other_gamma, path, metric="recall@5", estimator="aoa")
-    with pytest.raises(InputError, match=r"propensity_sha256 .*gamma = 0\.5' -> 'power law, gamma = 0\.6'"):
+    with pytest.raises(
+        InputError, match=r"the propensities differ; .*gamma = 0\.5' -> 'power law, gamma = 0\.6'"
+    ):
         assert_not_worse(other_gamma, path, metric="recall@5", estimator="snips-global")
 
 
@@ -226,7 +231,6 @@ LEAKED[SPLIT.test.user, SPLIT.test.item] = 1.0
     [
         (SAME, (), 0, "identical by recall@5 (aoa): every rank is the same; a loss below"),
         (WORSE, (), 1, "WORSE by recall@5 (aoa)"),
-        (SAME, ("--metric", "mrr"), 2, ""),
         (evaluate_scores(LEAKED), (), 3, "suspiciously better by recall@5 (aoa): look for leakage"),
         (
             OTHER,
@@ -248,9 +252,35 @@ def test_compare_exits_with_the_code_of_the_decision_and_prints_it_last(
     new.save(tmp_path / "new.npz")
     assert main(["compare", str(tmp_path / "new.npz"), str(baseline), *options]) == code
     printed = capsys.readouterr().out
-    assert "old    new" in printed or "old     new" in printed  # the differences are shown in any case
-    if last:
-        assert printed.splitlines()[-1].startswith(last)
+    assert "old    new" in printed or "old     new" in printed
+    assert printed.splitlines()[-1].startswith(last)
+
+
+@pytest.mark.parametrize(
+    ("is_other_test_set", "options", "words"),
+    [
+        (True, (), "the test set differs. Score both recommenders on one test set"),
+        (
+            False,
+            ("--metric", "recal@5"),
+            "unknown metric 'recal@5'. Did you mean 'recall@5'? Choices: ndcg@5, recall@5.",
+        ),
+        (False, ("--estimator", "snips"), "no estimate ('model', 'recall@5', 'snips'"),
+        (False, ("--model", "als"), "unknown candidate: 'als'. Choices: model."),
+    ],
+)
+def test_compare_prints_an_error_and_no_comparison(
+    is_other_test_set, options, words, baseline, tmp_path, capsys
+):
+    new = evaluate_other_test_set() if is_other_test_set else SAME
+    new.save(tmp_path / "new.npz")
+    written = tmp_path / "gate.npz"
+    compare = ["compare", str(tmp_path / "new.npz"), str(baseline), "--out", str(written)]
+    assert main([*compare, *options]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert words in " ".join(printed.err.split())
+    assert not written.exists()
 
 
 def test_compare_writes_the_gate_and_reads_a_folder_of_them(baseline, tmp_path, capsys):
@@ -396,10 +426,136 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, 
     assert section.index("test_model.py:19: AssertionError") + 1 <= 15  # all that a failed gate prints
     figures = "als by recall@3 (aoa): 1.000 -> 0.000, difference −1.000 (99.62% interval [−1.000, "
     assert f"E       {figures}" in failure
-    assert "E       If the loss is accepted, write the baseline anew: pytest --ipseval-update." in failure
+    assert "E       Check first that the ids are in the order of the split, " in failure
+    assert "If the loss is accepted, write the baseline anew: pytest --ipseval-update." in failure
     (annotation,) = [line for line in section if line.startswith("::error ")]
     place = r"file=(\S*/)?test_model\.py,line=16,title=test_als\[als\]"  # the file is relative to the root
     assert re.match(rf"::error {place}::WORSE by recall@3 \(aoa\), compared with ", annotation)
     assert f"%0A{figures.replace('%', '%25')}" in annotation
     report = Path("report.xml").read_text("utf-8")
     assert '<property name="ipseval" value="WORSE by recall@3 (aoa), compared with' in report
+
+
+SUMMARY_TESTS = PLUGIN_TEST.replace("@pytest.mark", "def test_without_a_gate():\n    pass\n\n@pytest.mark", 1)
+
+
+@pytest.mark.filterwarnings("ignore:Module already imported so cannot:pytest.PytestAssertRewriteWarning")
+def test_the_plugin_prints_a_line_for_each_gate_and_for_each_baseline_that_it_writes(
+    tmp_path, monkeypatch, capfd
+):
+    test = tmp_path / "test_model.py"
+    test.write_text(SUMMARY_TESTS)
+    monkeypatch.chdir(tmp_path)
+
+    def run(score: int, *options: str) -> list[str]:
+        monkeypatch.setenv("SCORE_OF_POSITIVES", str(score))
+        run_pytest(test, "--tb=line", *options)
+        return capfd.readouterr().out.splitlines()
+
+    def select_lines(output: list[str]) -> list[str]:
+        return [line for line in output if line.startswith("test_model.py::test_als[als]: ")]
+
+    name = "test_model.py::test_als[als]"
+    assert select_lines(run(1, "--ipseval-update")) == [f"{name}: baseline written: recall@3 1"]
+    assert select_lines(run(1)) == [
+        f"{name}: identical by recall@3 (aoa): 1.000 -> 1.000, difference 0 (99.62% interval [−0.269, +0.269]), "
+        "smallest visible loss 0.57"
+    ]
+    worse = run(-1, "-v")  # as without -q
+    (line,) = select_lines(worse)
+    assert line.startswith(
+        f"{name}: WORSE by recall@3 (aoa): 1.000 -> 0.000, difference −1.000 (99.62% interval [−1.000, "
+    )
+    assert worse[worse.index(line) - 1].strip("= ") == "ipseval gates"
+    assert select_lines(run(-1, "--ipseval-update")) == [f"{name}: baseline written: recall@3 1 -> 0"]
+    assert not any("ipseval" in text for text in run(-1, "-v", "-k", "without"))
+
+
+@pytest.mark.filterwarnings("ignore:Module already imported so cannot:pytest.PytestAssertRewriteWarning")
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        (
+            "test_split",
+            ("range(30)", "range(33)"),
+            "the results cannot be compared: the test set differs. Score both",
+        ),
+        (
+            "test_metric",
+            ('metric="recall@3"', 'metric="recal@3"'),
+            "unknown metric 'recal@3'. Did you mean 'recall@3'?",
+        ),
+        ("test_option", ('metric="recall@3"', "bound=1"), "unknown option 'bound'"),
+    ],
+)
+def test_an_error_of_a_gate_in_pytest_fits_on_a_screen(name, change, words, tmp_path, monkeypatch, capfd):
+    test = tmp_path / "test_model.py"
+    test.write_text(PLUGIN_TEST.replace("(30, 8)", "(split.n_users, 8)"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCORE_OF_POSITIVES", "1")
+    run_pytest(test, "--ipseval-update")
+    changed_test = tmp_path / f"{name}.py"  # its tests have the same names, and so the same baselines
+    changed_test.write_text(test.read_text().replace(*change))
+    capfd.readouterr()
+    assert run_pytest(changed_test, "--tb=auto") == 1
+    output = capfd.readouterr().out
+    section = output[output.index("test_als[als] __") :].splitlines()
+    end = next(index for index, line in enumerate(section) if line.startswith(f"{name}.py:19: "))
+    assert end + 1 <= 15
+    assert words in output
+
+
+def test_a_baseline_is_written_with_the_values_that_it_replaces(tmp_path):
+    path = tmp_path / "model.npz"
+    lines: list[str] = []
+    old_value, new_value = (
+        f"{evaluation.estimate('model', 'recall@5', 'aoa').value:.3g}" for evaluation in (SAME, WORSE)
+    )
+    assert_not_worse(SAME, path, update=True, report=lines.append)
+    assert_metric(WORSE, path, update=True, report=lines.append, **RECALL)
+    assert_not_worse(evaluate_other_test_set(), path, update=True, report=lines.append)
+    path.write_bytes(b"damaged")
+    assert_not_worse(SAME, path, update=True, report=lines.append)
+    two = evaluate({"model": TRUTH, "b": TRUTH}, SPLIT, metrics=["recall@5"], estimators=["aoa"])
+    assert_not_worse(two, path, update=True, report=lines.append)
+    true_value = f"{two.estimate('b', 'recall@5', 'aoa').value:.3g}"
+    assert lines[:2] == [
+        f"baseline written: recall@5 {old_value}",
+        f"baseline written: recall@5 {old_value} -> {new_value}",
+    ]
+    assert lines[2].startswith(f"baseline written: recall@5 {new_value} -> ")
+    assert lines[2].endswith(" (the test set differs)")
+    assert lines[3:] == [
+        f"baseline written: recall@5 {old_value}",
+        f"baseline written: model recall@5 {old_value} -> {true_value}, b recall@5 {true_value}",
+    ]
+
+
+def test_a_candidate_trained_on_the_test_part_is_suspicious_after_a_file_was_read(tmp_path):
+    # 1,200 users of four groups of items, so that the scores of 24 users are read.
+    rng = np.random.default_rng(3)
+    group = np.arange(1200) % 4
+    chance = np.where(np.arange(120) % 4 == group[:, None], 0.25, 0.03)
+    user, item = np.nonzero(rng.random(chance.shape) < chance)
+    log = Interactions.from_frame(
+        pd.DataFrame({"user": user, "item": item}), users=np.arange(1200), items=np.arange(120)
+    )
+    split = split_random(log, test_fraction=0.2, rng=rng)
+    scores = {"correct": fit_ease(split.train), "leaked": fit_ease(split.train, split.test)}
+    for name, model in scores.items():
+        evaluation = evaluate({"ease": model}, split, metrics=["recall@10"], estimators=["aoa"])
+        evaluation.save(tmp_path / f"{name}.npz", ranks=False)
+    correct, leaked = (Evaluation.load(tmp_path / f"{name}.npz") for name in scores)
+    assert gate(correct, Evaluation.load(tmp_path / "correct.npz")).outcome == "identical"
+    assert gate(leaked, correct).outcome == "suspicious"
+
+
+def fit_ease(*parts: Interactions) -> np.ndarray:
+    """Return the scores of EASE (Steck 2019) that was trained on one or two parts of a log."""
+    counts = np.zeros((parts[0].n_users, parts[0].n_items))
+    for part in parts:
+        counts[part.user, part.item] = 1.0
+    inverse = np.linalg.inv(counts.T @ counts + 20.0 * np.eye(counts.shape[1]))
+    weights = -inverse / np.diag(inverse)
+    np.fill_diagonal(weights, 0.0)
+    return counts @ weights

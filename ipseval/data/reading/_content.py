@@ -79,7 +79,8 @@ def decode_start(start: bytes, encoding: str) -> str:
     """Return the first bytes of a file as text, up to the last complete line if the file continues."""
     decoder = codecs.getincrementaldecoder(encoding)()
     text = decoder.decode(start).removeprefix("\ufeff")
-    if len(start) >= START and "\n" in text:
+    continues = len(start) == START  # of a file with fewer lines, `read_start` returns all bytes
+    if continues and "\n" in text:
         text = text[: text.rindex("\n") + 1]
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

@@ -119,8 +119,9 @@ def _enclose_fields(data: AnyArray, quotes: IntArray, separator: int) -> bool:
     edges = (separator, NEWLINE, QUOTE)
     opening = quotes[0::2]
     closing = quotes[1::2]
-    letter_before = np.where(opening == 0, NEWLINE, data[opening - 1])
-    letter_after = data[closing + 1]  # a text ends with a newline
+    # A text ends with a newline, which data[-1] also puts before its first letter.
+    letter_before = data[opening - 1]
+    letter_after = data[closing + 1]
     return bool(np.isin(letter_before, edges).all() and np.isin(letter_after, edges).all())
 
 

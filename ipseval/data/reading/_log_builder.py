@@ -559,4 +559,6 @@ def _format_cells(cells: Sequence[object]) -> list[str]:
 
 def _is_missing(cell: Any) -> bool:
     """Return whether a cell is missing; a list is not."""
+    if isinstance(cell, (str, int)):  # as most cells are, of which pandas needs not be asked one by one
+        return False
     return np.ndim(cell) == 0 and bool(pd.isna(cell))

@@ -19,6 +19,7 @@ from ipseval.data.reading._role_assignment import match_log_columns
 from ipseval.data.reading._source import ENCODING, ReadOptions, Source
 from ipseval.data.reading._text import LAYOUTS, LayoutName
 from ipseval.data.reading._time_columns import UNITS, Units
+from ipseval.data.reading.held_tables import order_universe, unpack_table
 from ipseval.data.reading.rating_scale import check_threshold
 from ipseval.data.sparse import (
     SparseMatrix,
@@ -79,9 +80,11 @@ def read(
         * A file of text (CSV, TSV, u.data), JSON (.json as pandas writes it, .jsonl, .ndjson) or Parquet, or
           a folder of Parquet files. Text and JSON may be compressed by gzip, bz2, xz or zip.
         * A data frame that narwhals supports (pandas, polars, pyarrow, DuckDB relations, …).
-        * A mapping of columns, or {user: [item, …]}.
+        * A mapping of columns, {user: [item, …]}, or {(user, item): value}; a Series with users, or pairs of
+          user and item, as labels.
         * A list of tuples (user, item, …), whose columns have the roles of those of a file without a header;
-          or an array (n, 2) of users and items.
+          a list of records {"user": …, "item": …}; an array (n, 2) of users and items; or a tuple of arrays
+          (users, items) or (users, items, values).
         * A scipy sparse matrix of users × items, or the file that `scipy.sparse.save_npz` has written. Its ids
           are `users` and `items`, or the numbers of rows and columns.
 
@@ -101,8 +104,9 @@ def read(
         value 0 are left out and counted, and ratings (3 to 21 values in equal steps, at most 10) are an
         error. They are a `DataWarning` if `value` names their column, or if its name may mean something else
         (such as overall or weight).
-    users, items : array-like of ids, optional
-        The whole universe, as in `Interactions`. Default: the ids that were read, sorted.
+    users, items : array-like of ids, {id: position} or data frame, optional
+        The whole universe, as in `Interactions`; in the order of the positions of a mapping, or of the column
+        of ids of a frame. Default: the ids that were read, sorted.
     duplicates : {"raise", "drop", "keep"}
         How to treat rows whose pair occurs in an earlier row: raise an error (default); keep the first row
         and count the others; or keep all, because users take the same item again. Impressions that are
@@ -178,7 +182,11 @@ def read(
     }
     for role, name in names.items():
         check_type(role, name, (str, type(None)))
-    source = load_pairs_or_matrix(source)
+    if users is not None:
+        users = order_universe(users, "user")
+    if items is not None:
+        items = order_universe(items, "item")
+    source = load_pairs_or_matrix(unpack_table(source))
     sparse_counts: tuple[Count, ...] = ()
     if is_sparse_matrix(source):
         table = read_sparse_matrix(source, users, items, allow_negative=threshold is not None)
@@ -204,7 +212,8 @@ def read(
     )
     builder = LogBuilder.from_source(opened_source, match, units, na_values=missing_text)
     builder.check_roles(opened_source, ignored_columns)
-    if min_value is None and opened_source.layout is not None and opened_source.layout.trec == "qrels":
+    is_qrels = opened_source.layout is not None and opened_source.layout.trec == "qrels"
+    if min_value is None and is_qrels:
         min_value = 1.0
     builder.leave_out_missing(missing)
     builder.apply_threshold(min_value)
@@ -214,9 +223,23 @@ def read(
         check_options(duplicates=duplicates)
         return builder.build_impressions(duplicates, gaps, unshown_clicks)
     log = builder.build_interactions(duplicates)
-    if sparse_counts:
-        return replace(log, row_counts=(*log.row_counts, *sparse_counts))
+    more_counts = list(sparse_counts)
+    if is_qrels:
+        more_counts += _count_grades(log)
+    if more_counts:
+        return replace(log, row_counts=(*log.row_counts, *more_counts))
     return log
+
+
+def _count_grades(log: Interactions) -> list[Count]:
+    """Return the count of relevance judgements whose grades most metrics do not use; empty for one grade."""
+    if log.value is None or not len(log) or log.value.min() == log.value.max():
+        return []
+    description = (
+        f"judgements with grades from {log.value.min():g} to {log.value.max():g}, which ndcg treats alike; "
+        "ndcg(gain=linear) uses the grades"
+    )
+    return [Count(description, len(log), code="no_threshold")]
 
 
 def _to_text_tuple(name: str, texts: str | Sequence[str]) -> tuple[str, ...]:

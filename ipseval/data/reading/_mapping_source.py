@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from ipseval.data.reading._frame_source import build_object_frame, open_frame
 from ipseval.data.reading._source import ReadOptions, Source
 from ipseval.data.reading.column_names import ALL_USUAL_NAMES, normalize_name
 from ipseval.errors import InputError
-from ipseval.utils.checks import describe_type
+from ipseval.utils.checks import describe_type, has_default_index
 
 # Keys of a mapping that are columns; a single letter may be the id of a user.
 COLUMN_KEYS = frozenset(name for name in ALL_USUAL_NAMES if len(name) > 1)
@@ -51,6 +51,8 @@ def _open_user_lists(mapping: Mapping[Any, Any], name: str, score_column: str) -
     scores = []
     have_scores = set()
     for user, entries in mapping.items():
+        if isinstance(entries, Set) and score_column == "value":  # of a log, whose rows have no order
+            entries = sorted(entries, key=str)
         user_items, user_scores = _parse_user_list(user, entries)
         users.append(user)
         items.append(user_items)
@@ -70,6 +72,10 @@ def _parse_user_list(user: object, entries: object) -> tuple[list[object], list[
     """Return the items of a user and their scores; None in place of scores if there are none."""
     if isinstance(entries, Mapping):
         return list(entries), list(entries.values())
+    if isinstance(entries, pd.Series):
+        if has_default_index(entries.index):
+            return entries.tolist(), None
+        return entries.index.tolist(), entries.tolist()
     if isinstance(entries, (str, bytes)) or not isinstance(entries, (Sequence, np.ndarray)):
         raise InputError(
             f"the list of {user!r:.60} is {describe_type(entries)}; expected {{item: score}}, "

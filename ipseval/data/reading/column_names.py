@@ -22,13 +22,13 @@ item: docid docno document documentid
 timestamp: timestamp time ts t datetime timems date eventtime eventtimestamp createdat created unixtime
 timestamp: unixreviewtime purchasedat orderedat clickedat viewedat playedat listenedat
 value: value rating ratings stars starrating userrating bookrating overallrating reviewrating
-value: overall reviewoverall reviewscore gain relevance rel grade weight plays playcount count
+value: rui overall reviewoverall reviewscore gain relevance rel grade weight plays playcount count
 clicked: clicked click clicks isclick isclicked clk
 outcome: label labels target y outcome purchased purchase ispurchased bought isbought converted conversion
 outcome: liked like islike response reward relevant isrelevant positive ispositive interacted
 shown: shown isshown impressed exposed isexposed displayed viewed
 position: position pos slot place rank
-propensity: propensity propensityscore pscore pshown pexposed showprobability exposureprobability
+propensity: propensity propensities propensityscore pscore pshown pexposed showprobability exposureprobability
 query: query queryid qid impression impressionid impid request requestid slate slateid pageview pageviewid
 rank: rank position pos place
 score: score prediction predicted predictedrating pred relevancescore estimate est rating

@@ -60,7 +60,8 @@ def split_global_time(
     Returns
     -------
     Split
-        The split.
+        The split. If the log is the clicks of an `ImpressionLog`, ``split.test.impressions`` are its impressions
+        from the beginning of the test part on, which are the only ones that could produce the held-out clicks.
 
     Raises
     ------
@@ -113,6 +114,11 @@ def split_global_time(
         description += f", validation from {format_time(first_validation)}"
     if gap:
         description += f", {format_count(n_purged, 'row')} before it in a gap of {purge}"
+    test_impressions = None
+    if interactions.impressions is not None:
+        # Only these impressions could produce the held-out clicks.
+        is_later = interactions.impressions.timestamp >= first_test
+        test_impressions = interactions.impressions.select(is_later)
     return build_split(
         interactions,
         in_train,
@@ -121,6 +127,7 @@ def split_global_time(
         seen=seen,
         description=description,
         n_purged=n_purged,
+        test_impressions=test_impressions,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -11,6 +12,7 @@ from narwhals.typing import IntoDataFrame
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.reading import read
+from ipseval.data.reading.held_tables import unpack_table
 from ipseval.data.reading.rating_scale import Threshold
 from ipseval.data.reading.record_source import are_records
 from ipseval.data.sparse import SparseMatrix, is_sparse_matrix
@@ -18,8 +20,17 @@ from ipseval.errors import InputError, ProblemsError
 from ipseval.utils.checks import check_fraction
 from ipseval.utils.types import AnyArray, IntArray
 
-# A log, an impression log, or a data frame, mapping or sparse matrix that `read` understands.
-LogLike: TypeAlias = Interactions | ImpressionLog | IntoDataFrame | SparseMatrix | Mapping[Any, Any]
+# A log, an impression log, or a data frame, mapping, sparse matrix or file that `read` understands.
+LogLike: TypeAlias = (
+    Interactions
+    | ImpressionLog
+    | IntoDataFrame
+    | SparseMatrix
+    | Mapping[Any, Any]
+    | list[Any]
+    | str
+    | os.PathLike[str]
+)
 
 
 def to_interactions(log: LogLike, threshold: Threshold | None = None) -> Interactions:
@@ -27,13 +38,14 @@ def to_interactions(log: LogLike, threshold: Threshold | None = None) -> Interac
 
     `threshold`: as in `read`, for data that are read here.
     """
-    interactions: object = log
-    if not isinstance(log, (Interactions, ImpressionLog)) and _is_readable(log):
+    table: Any = unpack_table(log)
+    interactions: object = table
+    if not isinstance(table, (Interactions, ImpressionLog)) and _is_readable(table):
         try:
-            interactions = read(log, threshold=threshold)
+            interactions = read(table, threshold=threshold)
         except ProblemsError as error:
             raise ProblemsError(error.source, error.problems, "ipseval.read") from None
-    if threshold is not None and interactions is log:
+    if threshold is not None and interactions is table:
         raise InputError(
             "threshold applies to data that are read; got a log. Read it by ipseval.read(…, threshold=…)."
         )
@@ -45,8 +57,10 @@ def to_interactions(log: LogLike, threshold: Threshold | None = None) -> Interac
 
 
 def _is_readable(log: object) -> bool:
-    """Return whether `read` can find a log in an object: a frame, a mapping, tuples or a sparse matrix."""
-    return hasattr(log, "columns") or isinstance(log, Mapping) or is_sparse_matrix(log) or are_records(log)
+    """Return whether `read` can find a log in an object: a table, a mapping, tuples, a matrix or a file."""
+    if isinstance(log, (Mapping, np.ndarray, str, os.PathLike)):
+        return True
+    return hasattr(log, "columns") or is_sparse_matrix(log) or are_records(log)
 
 
 def check_shares(test_fraction: float, validation_fraction: float) -> None:

@@ -15,6 +15,7 @@ from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Duplicates, Interactions
 from ipseval.data.reading import read
 from ipseval.data.reading.column_names import match_columns
+from ipseval.data.reading.held_tables import holds_lists, unpack_table
 from ipseval.data.reading.rating_scale import Threshold, find_rating_scale, means_ratings
 from ipseval.data.reading.record_source import are_records
 from ipseval.data.sparse import (
@@ -94,8 +95,8 @@ def read_parts(
 
 
 def _convert_part(part: PartLike) -> PartLike:
-    """Return a dense matrix as a sparse one, relevance judgements of ranx as a mapping, and others unchanged."""
-    part = load_pairs_or_matrix(part)
+    """Return a dense matrix as a sparse one, pairs in a container as a table, and other parts unchanged."""
+    part = load_pairs_or_matrix(unpack_table(part))
     if isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > MOST_COLUMNS_OF_PAIRS:
         return to_sparse_matrix(part)
     refuse_plain_array(part)
@@ -138,7 +139,7 @@ def _read_frame(
     if frame is None:  # `from_frame` raises the error
         return Interactions.from_frame(part, duplicates=duplicates)  # type: ignore[arg-type]  # raises
     id_columns = _find_id_columns(list(frame.columns), columns, name)
-    if threshold is not None:
+    if threshold is not None or holds_lists(frame, id_columns["item"]):
         names: dict[str, Any] = {**columns, **id_columns}
         log = read(frame.to_native(), **names, threshold=threshold, duplicates=duplicates)
         return log.positives

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions
 from ipseval.data.splits.split import NO_POSITIVE, SEEN, Seen, Split
 from ipseval.errors import DataWarning, InputError
@@ -22,6 +23,7 @@ def build_split(
     description: str,
     n_tied_users: int = 0,
     n_purged: int = 0,
+    test_impressions: ImpressionLog | None = None,
 ) -> Split:
     """Return the split of the rows of a log.
 
@@ -38,11 +40,15 @@ def build_split(
         How the split was made.
     n_tied_users, n_purged : int
         See `Split`.
+    test_impressions : ImpressionLog or None
+        The impressions that could produce the test part; None: those of the log.
     """
     # Training rows that repeat a pair stay, because n* counts them. Repeats in the other parts are merged.
     check_choice("seen", seen, SEEN)
     train = log.select(in_train)
     test_rows = log.select(in_test)
+    if test_impressions is not None:
+        test_rows = test_rows._replace_unchecked(impressions=test_impressions)
     test = test_rows.distinct
     validation = None
     if in_validation is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from ipseval.data.interactions import (
     check_interactions,
     encode_in_universe,
 )
+from ipseval.data.reading.held_tables import order_universe
 from ipseval.data.reading.rating_scale import Threshold, check_threshold
 from ipseval.data.splits._leakage import Leakage
 from ipseval.data.splits._part_readers import PartLike, read_parts
@@ -368,7 +369,7 @@ class Split(Universe):
         train, test, validation : data frames, Interactions, mappings, matrices, pairs or paths
             One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or matrices of
             scipy or NumPy, users × items, all of one shape, whose ids are `users` and `items` or the numbers
-            of rows and columns; or a list of tuples (user, item); or a file, as in `ipseval.read`. If `train`
+            of rows and columns; or pairs in another form that `ipseval.read` takes, or a file. If `train`
             is None, there are no training items to exclude from the candidates, and a propensity that is
             fitted to n* needs these counts from elsewhere: `fit(popularity=…)`.
         user, item : str, optional
@@ -379,9 +380,10 @@ class Split(Universe):
             ratings then needs a threshold.
         threshold : float, "all" or None
             Smallest value of a positive, as in `ipseval.read`.
-        users, items : array-like of ids, optional
-            The whole universe in order. Default: the sorted ids of all frames. Pass the whole catalogue if it
-            is larger than the items with interactions, because the other items compete in the ranking too.
+        users, items : array-like of ids, {id: position} or data frame, optional
+            The whole universe in order, as in `ipseval.read`. Default: the sorted ids of all frames. Pass the
+            whole catalogue if it is larger than the items with interactions, because the other items compete
+            in the ranking too.
         duplicates : {"raise", "drop", "keep"}
             As in `Interactions.from_frame`. "keep": training rows that repeat a pair all count in n*; those
             of the other parts are merged, and counted in `n_repeats_merged`.
@@ -417,6 +419,10 @@ class Split(Universe):
         check_choice("seen", seen, SEEN)
         if test is None:
             raise InputError("test is None; give the frame or log whose pairs are to be ranked.")
+        if users is not None:
+            users = order_universe(users, "user")
+        if items is not None:
+            items = order_universe(items, "item")
         parts = {"train": test if train is None else train, "test": test}
         if validation is not None:
             parts["validation"] = validation
@@ -505,25 +511,24 @@ def resolve_split(
     threshold: Threshold | None = None,
     users: npt.ArrayLike | None = None,
     items: npt.ArrayLike | None = None,
+    function: str = "evaluate",
 ) -> Split:
     """Return the split that was passed, or the one of `train` and `test`, which may take its place.
 
-    `users` and `items` are the ids of the universe of `train` and `test`.
+    `users` and `items` are the ids of the universe of `train` and `test`; `function` is named in errors.
 
     Raises
     ------
     InputError
         Unless exactly one of `split` and the pair (`train`, `test`) was passed.
     """
+    split, train, test = _unpack_parts(split, train, test)
     labels = _find_metric_labels(test)
     if labels:
         raise InputError(
             f"test must be held-out interactions; got labels. Pass metrics={labels!r} by keyword. The whole call is "
             f'evaluate({{"name": lists}}, train=train, test=test, metrics={labels!r}).'
         )
-    if split is not None and not isinstance(split, Split) and test is not None and train is None:
-        train = split
-        split = None
     has_parts = train is not None or test is not None
     if split is not None and has_parts:
         raise InputError("Pass either `split` or `train` and `test`; got both.")
@@ -544,7 +549,7 @@ def resolve_split(
     if test is None:
         if train is None:
             raise InputError(
-                "evaluate needs `split`, or `train` and `test`; got neither. Pass split_random(log), or "
+                f"{function} needs `split`, or `train` and `test`; got neither. Pass split_random(log), or "
                 "train=frame and test=frame."
             )
         raise InputError("`train` requires `test`, the held-out interactions; got None. Pass test=frame.")
@@ -554,6 +559,29 @@ def resolve_split(
             "split=Split.from_frames(None, test) where there are none."
         )
     return Split.from_frames(train, test, threshold=threshold, users=users, items=items)
+
+
+def _unpack_parts(split: Any, train: Any, test: Any) -> tuple[Any, Any, Any]:
+    """Return split, train and test, with the parts of an object that has both, or of `evaluate(m, train, test)`."""
+    if test is None and train is None and _has_parts(split):
+        return None, _get_part(split, "train"), _get_part(split, "test")
+    if split is not None and not isinstance(split, Split) and test is not None and train is None:
+        return None, split, test
+    return split, train, test
+
+
+def _has_parts(split: object) -> bool:
+    """Return whether an object has a training and a test part, as attributes or as all keys of a mapping."""
+    if isinstance(split, Mapping):
+        return set(split) == {"train", "test"}
+    if isinstance(split, (Split, tuple)) or callable(split):
+        return False
+    return hasattr(split, "train") and hasattr(split, "test")
+
+
+def _get_part(split: Any, name: str) -> Any:
+    """Return the training or the test part of an object that has both."""
+    return split[name] if isinstance(split, Mapping) else getattr(split, name)
 
 
 def _find_metric_labels(test: object) -> list[str]:

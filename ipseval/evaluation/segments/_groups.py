@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ipseval.data.reading.column_names import match_columns
 from ipseval.errors import InputError
 from ipseval.utils.checks import format_count, format_examples
 from ipseval.utils.columns import extract_columns
@@ -17,7 +18,7 @@ from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import AnyArray, IntArray, freeze
 
 Axis = Literal["user", "item"]
-AXES = ("user", "item")
+AXES: tuple[Axis, ...] = ("user", "item")
 NO_GROUP = "(no group)"
 MAX_GROUPS = 200
 
@@ -194,14 +195,22 @@ def item_groups(source: Any, *, name: str | None = None) -> Grouping:
 
 def split_attributes(frame: object) -> list[Grouping]:
     """Return a grouping for each attribute of a frame with a column of ids, `user` or `item`."""
+    if (
+        isinstance(frame, pd.DataFrame)
+        and match_columns([str(frame.index.name)], {}, AXES, essential=()).columns
+    ):
+        frame = frame.reset_index()
     names = []
     for name in column_names(frame):
         names.append(str(name))
 
-    axes: list[Axis] = [axis for axis in AXES if axis in names]  # type: ignore[misc]
+    columns = {str(axis): str(axis) for axis in AXES if axis in names}
+    if not columns:
+        columns = dict(match_columns(names, {}, AXES, essential=()).columns)
+    axes: list[Axis] = [axis for axis in AXES if axis in columns]
     attributes = []
     for name in names:
-        if name not in axes:
+        if name not in columns.values():
             attributes.append(name)
 
     if len(axes) != 1 or not attributes:
@@ -214,7 +223,8 @@ def split_attributes(frame: object) -> list[Grouping]:
             raise InputError(f"a frame of groups must be in memory here; pass frame.{method}().")
 
     axis = axes[0]
-    ids = to_id_array(extract_columns(frame, [axis])[axis], f"column {axis!r} of the groups")
+    id_column = columns[axis]
+    ids = to_id_array(extract_columns(frame, [id_column])[id_column], f"column {id_column!r} of the groups")
     groupings = []
     for attribute in attributes:
         labels = pd.Series(_read_column(frame, attribute), index=pd.Index(ids, tupleize_cols=False))
@@ -233,7 +243,7 @@ def column_names(frame: object) -> list[str]:
 def detect_axis(series: pd.Series[Any], user_ids: AnyArray, item_ids: AnyArray) -> Axis:
     """Return whether a Series of labels groups users or items, by the name of its index or by its ids."""
     if series.index.name in AXES:
-        return series.index.name  # type: ignore[return-value]
+        return series.index.name
     labels = as_ids(series.index, "the index of the groups")
     are_users = _are_known(labels, user_ids)
     are_items = _are_known(labels, item_ids)

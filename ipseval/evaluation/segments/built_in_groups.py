@@ -85,6 +85,8 @@ def _resolve_grouping(
         grouping.keys() <= set(ids.tolist()) for ids in (user_ids, item_ids)
     ):
         grouping = pd.Series(grouping, name="group")  # a group for each id
+    if isinstance(grouping, np.ndarray) and grouping.ndim == 1 and user_ids.size != item_ids.size:
+        grouping = _group_by_position(grouping, user_ids, item_ids)
     if isinstance(grouping, pd.Series):
         axis = detect_axis(grouping, user_ids, item_ids)
         grouping = Grouping(axis, grouping, str(grouping.name or f"{axis} group"))
@@ -101,6 +103,15 @@ def _resolve_grouping(
         f"by= must be a label ({', '.join(BUILT_IN)}), a frame with a column user or item, a Series by id; "
         f"got {type(grouping).__name__}. Groups are also what user_groups and item_groups return."
     )
+
+
+def _group_by_position(labels: AnyArray, user_ids: AnyArray, item_ids: AnyArray) -> object:
+    """Return labels in the order of the users or of the items as groups; labels of another number unchanged."""
+    if labels.size == user_ids.size:
+        return Grouping("user", labels, "user group")
+    if labels.size == item_ids.size:
+        return Grouping("item", labels, "item group")
+    return labels
 
 
 def _select_axis(axis: Axis, user_ids: AnyArray, item_ids: AnyArray) -> AnyArray:

@@ -86,6 +86,8 @@ def _to_host_array(factors: Untyped) -> AnyArray:
 def describe_lenskit(model: TrainedModel, split: Split) -> ModelScores:
     """Return the scores of every item that the scorer knows, one user at a time; NaN comes last."""
     # Scores come from the whole pipeline, as in production, so that its history look-up is included.
+    if not hasattr(model, "component") and hasattr(model, "run"):
+        return _describe_recommendations(model, split)
     import lenskit
     from lenskit.data import ItemList
 
@@ -106,6 +108,22 @@ def describe_lenskit(model: TrainedModel, split: Split) -> ModelScores:
         return _rank_missing_last(block, describe_source(scorer))
 
     return ModelScores(describe_source(scorer), rows=rows, user_ids=user_ids, item_ids=item_ids)
+
+
+def _describe_recommendations(pipeline: TrainedModel, split: Split) -> ModelScores:
+    """Return scores by the positions of items in the complete list of a pipeline; other items come last."""
+    column_by_item = {item: column for column, item in enumerate(split.item_ids.tolist())}
+    users = split.user_ids.tolist()
+
+    def rows(codes: IntArray) -> AnyArray:
+        block = np.full((codes.size, split.n_items), -np.inf)
+        for row, code in enumerate(codes):
+            items = pipeline.run("recommender", query=users[code], n=split.n_items)
+            columns = [column_by_item[item] for item in np.asarray(items.ids()).tolist()]
+            block[row, columns] = np.arange(len(columns), 0, -1)
+        return block
+
+    return ModelScores(describe_source(pipeline), rows=rows, user_ids=split.user_ids, item_ids=split.item_ids)
 
 
 def _vocabulary_ids(scorer: TrainedModel, name: str, split_ids: AnyArray) -> AnyArray:
@@ -211,7 +229,7 @@ def describe_surprise(model: TrainedModel, split: Split) -> ModelScores:
     if type(model).__name__ in ("SVD", "NMF"):
         # The user's bias and the global mean are the same for all items of a user.
         bias = None
-        if model.biased:
+        if getattr(model, "biased", hasattr(model, "bi")):
             bias = np.asarray(model.bi)
         factors = (np.asarray(model.pu), np.asarray(model.qi), bias)
         return ModelScores(describe_source(model), factors=factors, user_ids=users, item_ids=items)

@@ -47,6 +47,16 @@ _BUILT_IN: dict[str, Describe] = {
 }
 ADAPTERS: Registry[Describe] = Registry("adapter", "ipseval.adapters", _BUILT_IN, _check_adapter)
 
+# Attributes by which a model of one's own class is known to follow the conventions of a library.
+ATTRIBUTES = {
+    "surprise": ("trainset", "predict"),
+    "cornac": ("uid_map", "iid_map", "num_users", "num_items", "score"),
+    "lightfm": ("user_embeddings", "item_embeddings", "item_biases"),
+}
+
+# Attribute of the data sets in which libraries keep the ids of their models.
+DATA_SETS = {"rectools": "user_id_map", "recbole": "field2id_token"}
+
 NESTED = "recommendations"
 
 
@@ -125,6 +135,14 @@ def adapt(
     return align(scores, split, name=name, unknown=unknown)
 
 
+def pair_with_data_set(model: AnyModel, dataset: object) -> AnyModel:
+    """Return (model, dataset) for a library that keeps the ids in data sets, and other models unchanged."""
+    for root, attribute in DATA_SETS.items():
+        if hasattr(dataset, attribute) and root in root_modules(model):
+            return model, dataset
+    return model
+
+
 def describe(model: AnyModel, split: Split) -> ModelScores | None:
     """Return the scores of a model in the id space of its library; None if no adapter supports the model."""
     leader = model
@@ -132,6 +150,9 @@ def describe(model: AnyModel, split: Split) -> ModelScores | None:
         leader = model[0]
     for root in root_modules(leader):
         if ADAPTERS.offers(root):
+            return ADAPTERS.find(root)(model, split)
+    for root, attributes in ATTRIBUTES.items():
+        if all(hasattr(leader, attribute) for attribute in attributes):
             return ADAPTERS.find(root)(model, split)
     return None
 
@@ -203,6 +224,9 @@ def _unnest_lists(table: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: list[st
         item_key = _find_item_key(entries[0])
         items = [entry[item_key] for entry in entries]
         scores = [entry["rating"] for entry in entries]
+    elif entries and isinstance(entries[0], (str, int, np.integer)):
+        items = entries
+        scores = [-position for ids in lists for position in range(len(ids))]
     else:
         items = [entry[0] for entry in entries]
         scores = [entry[1] for entry in entries]

@@ -37,6 +37,13 @@ class NotebookAxes(Axes):
         width, height = figure.get_size_inches() * SCREEN_DPI
         return buffer.getvalue(), {"width": float(width), "height": float(height)}
 
+    def __getattr__(self, name: str) -> Any:
+        """Raise `AttributeError`, which says for a file how to write it."""
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in ("save", "savefig", "write_image"):
+            text = f"{text}. Use .figure.savefig(path)"
+        raise AttributeError(text, name=name, obj=self)
+
 
 def format_name(name: object) -> str:
     """Return the text that shows a name; every long line of it loses its middle to leave space for the plot."""

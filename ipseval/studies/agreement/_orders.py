@@ -202,8 +202,9 @@ def order_agreement(
 
     The noise of the means makes two orders less alike than the true orders. The intervals are of the agreement
     of the true means: quantiles over draws from their posterior, given the means and the covariance of their
-    noise. The true pairs of values are normal over recommenders, with unknown spreads and correlation. A
-    measured value may therefore lie outside its interval. With noise as large as the differences, the interval
+    noise. An interval reaches from the lowest to the highest quantile under two priors: the true pairs of
+    values are normal over recommenders, with unknown spreads and correlation; or each true value has a flat
+    prior. A measured value may lie outside its interval. With noise as large as the differences, the interval
     contains almost all values.
 
     References

@@ -7,10 +7,10 @@ of the true values, given the means.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import logsumexp
 
 from ipseval.utils.compute import one_blas_thread
@@ -20,18 +20,9 @@ from ipseval.utils.types import FloatArray, IntArray
 # correlation, which is the sine of equally spaced angles.
 RELATIVE_SPREADS = np.exp(np.linspace(np.log(0.03), np.log(3.0), 9))
 CORRELATIONS = np.sin(np.linspace(-1, 1, 15) * 0.98 * np.pi / 2)
+MAX_BLOCK_ELEMENTS = 2**21  # numbers in the matrices of the points of the grid that are computed together
 
 
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """The posterior of all true values, (2n,), for one pair of spreads and one correlation."""
-
-    log_likelihood: float
-    mean: FloatArray
-    covariance: FloatArray
-
-
-@one_blas_thread()  # many small matrices
 def draw_true_values(
     a: FloatArray, b: FloatArray, n_draws: int, rng: np.random.Generator
 ) -> list[tuple[FloatArray, FloatArray]]:
@@ -71,6 +62,7 @@ class TrueValueModel:
     log_likelihood: FloatArray
 
     @classmethod
+    @one_blas_thread()  # many small matrices
     def of(cls, means: FloatArray, noise: FloatArray) -> TrueValueModel:
         """Compute the likelihood on the grid."""
         n = means.size // 2
@@ -78,11 +70,14 @@ class TrueValueModel:
         spread_b = _measure_spread(means[n:], noise[n:, n:])
         sd_a, sd_b = np.meshgrid(spread_a * RELATIVE_SPREADS, spread_b * RELATIVE_SPREADS, indexing="ij")
         spreads = np.stack([sd_a.ravel(), sd_b.ravel()], axis=1)
-        rows = []
-        for pair in spreads:
-            rows.append(_compute_log_likelihood(means, noise, pair))
+        rows, columns = np.indices((len(spreads), CORRELATIONS.size)).reshape(2, -1)
+        log_likelihood = np.empty(rows.size)
+        for block in _iterate_blocks(rows.size, means.size):
+            priors = build_priors(spreads[rows[block]], CORRELATIONS[columns[block]], n)
+            log_likelihood[block] = compute_log_likelihood(means, noise, priors)
 
-        return cls(means=means, noise=noise, spreads=spreads, log_likelihood=np.stack(rows))
+        shape = (len(spreads), CORRELATIONS.size)
+        return cls(means=means, noise=noise, spreads=spreads, log_likelihood=log_likelihood.reshape(shape))
 
     @property
     def correlation_log_likelihood(self) -> FloatArray:
@@ -101,7 +96,7 @@ class TrueValueModel:
         Their order agrees less than the true one. `draw` shares one correlation among all recommenders, so
         that a few far from the others make the order of the others agree more than the true one.
         """
-        return self._split_sides(_draw_normal(_Fit(0.0, self.means, self.noise), n_draws, rng))
+        return self._split_sides(self.means + _draw_noise(self.noise, n_draws, rng))
 
     def draw_given_correlations(
         self, correlation_counts: IntArray, rng: np.random.Generator
@@ -120,16 +115,32 @@ class TrueValueModel:
 
         return self._split_sides(np.concatenate(draws))
 
+    @one_blas_thread()  # many small matrices
     def _draw_points(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Return `counts` draws from the posterior at each point of the grid, (n_draws, 2n)."""
-        n = self.means.size // 2
-        draws = []
-        for row, column in np.argwhere(counts).tolist():
-            prior = _build_prior(self.spreads[row], float(CORRELATIONS[column]), n)
-            fit = _fit_true_values(self.means, self.noise, prior)
-            draws.append(_draw_normal(fit, int(counts[row, column]), rng))
+        """Return `counts` draws from the posterior at each point of the grid, (n_draws, 2n).
 
-        return np.concatenate(draws)
+        True values and measured means are drawn from the prior and the noise. Each draw of the true values is
+        then moved by the posterior mean of what separates its measured means from those at hand.
+        """
+        n = self.means.size // 2
+        rows, columns = np.nonzero(counts)
+        n_draws_of_points = counts[rows, columns]
+        draws = _draw_prior(
+            np.repeat(self.spreads[rows], n_draws_of_points, axis=0),
+            np.repeat(CORRELATIONS[columns], n_draws_of_points),
+            n,
+            rng,
+        )
+        measured = draws + _draw_noise(self.noise, len(draws), rng)
+        ends = np.cumsum(n_draws_of_points).tolist()
+        starts = [0, *ends[:-1]]
+        for block in _iterate_blocks(rows.size, self.means.size):
+            priors = build_priors(self.spreads[rows[block]], CORRELATIONS[columns[block]], n)
+            weights = compute_posterior_weights(self.noise, priors)
+            for point_weights, start, end in zip(weights, starts[block], ends[block], strict=True):
+                draws[start:end] += (self.means - measured[start:end]) @ point_weights.T
+
+        return draws
 
     def _split_sides(self, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the draws of each side."""
@@ -154,66 +165,72 @@ def _measure_spread(means: FloatArray, noise: FloatArray) -> float:
     return float(np.sqrt(max(means.var(ddof=1), noise_variance)))
 
 
-def _build_prior(spreads: FloatArray, correlation: float, n: int) -> FloatArray:
-    """Return the covariance of the true values, (2n, 2n), for both spreads and their correlation."""
-    sd_a, sd_b = spreads
-    covariance = correlation * sd_a * sd_b
-    return np.kron(np.array([[sd_a**2, covariance], [covariance, sd_b**2]]), np.eye(n))
+def _iterate_blocks(n_points: int, n_means: int) -> Iterator[slice]:
+    """Yield slices of the points of the grid, so that the matrices of a block fit into memory."""
+    n_block = max(1, MAX_BLOCK_ELEMENTS // n_means**2)
+    for start in range(0, n_points, n_block):
+        yield slice(start, start + n_block)
 
 
-def _compute_log_likelihood(means: FloatArray, noise: FloatArray, spreads: FloatArray) -> FloatArray:
-    """Return the restricted log likelihood of a pair of spreads with each correlation, (n_correlations,).
+def build_priors(spreads: FloatArray, correlations: FloatArray, n: int) -> FloatArray:
+    """Return covariances of the true values, (n_points, 2n, 2n), from spreads (n_points, 2) and correlations."""
+    sides = np.empty((len(spreads), 2, 2))
+    sides[:, 0, 0] = spreads[:, 0] ** 2
+    sides[:, 1, 1] = spreads[:, 1] ** 2
+    sides[:, 0, 1] = correlations * spreads[:, 0] * spreads[:, 1]
+    sides[:, 1, 0] = sides[:, 0, 1]
+    return np.kron(sides, np.eye(n))
 
-    It is the one of `_fit_true_values`, for all correlations at once.
+
+def compute_log_likelihood(means: FloatArray, noise: FloatArray, priors: FloatArray) -> FloatArray:
+    """Return the restricted log likelihood of each prior covariance, (n_points,).
+
+    Each side has an unknown mean, which is integrated with a flat prior.
     """
-    n = means.size // 2
-    sd_a, sd_b = spreads
-    covariance = np.broadcast_to(noise, (CORRELATIONS.size, 2 * n, 2 * n)).copy()
-    side_a = np.arange(n)
-    side_b = np.arange(n, 2 * n)
-    covariance[:, side_a, side_a] += sd_a**2
-    covariance[:, side_b, side_b] += sd_b**2
-    covariance[:, side_a, side_b] += (CORRELATIONS * sd_a * sd_b)[:, None]
-    covariance[:, side_b, side_a] += (CORRELATIONS * sd_a * sd_b)[:, None]
-
-    design = np.kron(np.eye(2), np.ones((n, 1)))
-    root = np.linalg.cholesky(covariance)
+    design = _make_design(means.size)
     columns = np.column_stack([design, means])
-    white = np.linalg.solve(root, np.broadcast_to(columns, (CORRELATIONS.size, *columns.shape)))
+    root = np.linalg.cholesky(priors + noise)
+    white = np.linalg.solve(root, np.broadcast_to(columns, (len(priors), *columns.shape)))
     white_design = white[..., :2]
     white_means = white[..., 2:]
     information = white_design.swapaxes(1, 2) @ white_design
-    level = np.linalg.solve(information, white_design.swapaxes(1, 2) @ white_means)
-    residual = white_means - white_design @ level
+    side_means = np.linalg.solve(information, white_design.swapaxes(1, 2) @ white_means)
+    residual = white_means - white_design @ side_means
     log_determinant = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
     square = (residual**2).sum(axis=(1, 2))
     return np.asarray(-log_determinant - 0.5 * np.linalg.slogdet(information)[1] - 0.5 * square)
 
 
-def _fit_true_values(means: FloatArray, noise: FloatArray, prior: FloatArray) -> _Fit:
-    """Return the restricted likelihood of a prior covariance, and the posterior of the true values."""
-    n = means.size // 2
-    design = np.kron(np.eye(2), np.ones((n, 1)))  # an unknown mean for each side
-    root = cholesky(prior + noise, lower=True)
-    white_design = solve_triangular(root, design, lower=True)
-    white_means = solve_triangular(root, means, lower=True)
-    information = white_design.T @ white_design
-    level_covariance = np.linalg.inv(information)
-    level = level_covariance @ (white_design.T @ white_means)
-    residual = white_means - white_design @ level
-    log_likelihood = (
-        -np.log(np.diag(root)).sum() - 0.5 * np.linalg.slogdet(information)[1] - 0.5 * residual @ residual
-    )
+def compute_posterior_weights(noise: FloatArray, priors: FloatArray) -> FloatArray:
+    """Return matrices A, (n_points, 2n, 2n), with which A m is the posterior mean given measured means m.
 
-    gain = cho_solve((root, True), prior).T
-    level_gain = design - gain @ design
-    covariance = prior - gain @ prior + level_gain @ level_covariance @ level_gain.T
-    mean = design @ level + gain @ (means - design @ level)
-    return _Fit(float(log_likelihood), mean, (covariance + covariance.T) / 2)
+    With prior covariance P, noise C and design D of the two sides, S = P + C, the mean of each side is
+    L m with L = (Dᵀ S⁻¹ D)⁻¹ Dᵀ S⁻¹, and A = D L + P S⁻¹ (I − D L).
+    """
+    design = _make_design(len(noise))
+    precision = np.linalg.inv(priors + noise)
+    weighted_design = design.T @ precision
+    side_means = design @ np.linalg.solve(weighted_design @ design, weighted_design)
+    return np.asarray(side_means + priors @ precision @ (np.eye(len(noise)) - side_means))
 
 
-def _draw_normal(fit: _Fit, n_draws: int, rng: np.random.Generator) -> FloatArray:
-    """Return draws from the posterior of one prior, (n_draws, 2n)."""
-    eigenvalues, eigenvectors = np.linalg.eigh(fit.covariance)
+def _make_design(n_means: int) -> FloatArray:
+    """Return which mean belongs to which side, (2n, 2)."""
+    return np.kron(np.eye(2), np.ones((n_means // 2, 1)))
+
+
+def _draw_prior(
+    spreads: FloatArray, correlations: FloatArray, n: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return a draw of the true values, without the means of the sides, for each row of spreads, (n_draws, 2n)."""
+    normal = rng.standard_normal((2, len(spreads), n))
+    residual = np.sqrt(1 - correlations**2)
+    side_b = correlations[:, None] * normal[0] + residual[:, None] * normal[1]
+    return np.concatenate([spreads[:, :1] * normal[0], spreads[:, 1:] * side_b], axis=1)
+
+
+def _draw_noise(noise: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+    """Return draws of the noise of the means, (n_draws, 2n)."""
+    eigenvalues, eigenvectors = np.linalg.eigh(noise)
     root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))
-    return np.asarray(fit.mean + rng.standard_normal((n_draws, fit.mean.size)) @ root.T)
+    return np.asarray(rng.standard_normal((n_draws, len(noise))) @ root.T)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import ipseval
 from ipseval.errors import DataWarning
 from tests.inside.data import (
     ColumnTraits,
@@ -281,6 +283,7 @@ def test_rows_of_a_mask_are_named_up_to_three():
         (["[1, 2]", "3"], False),
         (["{'a': 1}"], False),
         (["[[1], 2]"], False),
+        (["[a[]"], False),
         (["05 07", "05", ""], True),
         (["05", "07"], False),
         (["B1|B2|B3", "B4"], True),
@@ -291,8 +294,52 @@ def test_rows_of_a_mask_are_named_up_to_three():
         (["1/2/2026 1/3/2026"], False),
         (["A title"], False),
         (["05 07", "a title"], False),
+        (["05 07", "2026-01-01"], False),
+        (["05 07", "12:30"], False),
+        (["05 07", "1/2/2026"], False),
         (["", " "], False),
     ],
 )
 def test_cells_of_text_hold_lists_in_brackets_or_several_codes(cells, holds_lists):
     assert text_holds_lists(cells) is holds_lists
+
+
+@pytest.mark.parametrize(("n_lists", "holds_lists"), [(499, False), (500, True)])
+def test_the_first_500_cells_that_are_filled_decide_whether_text_holds_lists(n_lists, holds_lists):
+    cells = ["", *["05 07"] * n_lists, "a title"]
+    assert text_holds_lists(cells) is holds_lists
+    log = ipseval.read(pd.DataFrame({"user": range(n_lists + 1), "items": cells[1:]}), item="items")
+    assert len(log) == (2 * 500 + 2 if holds_lists else 500)
+
+
+@pytest.mark.parametrize(("row", "is_read"), [(1_999, False), (2_000, True)])
+def test_the_first_2000_cells_decide_whether_columns_of_usual_names_fit_their_roles(row, is_read):
+    users = np.arange(2_001) % 7 + 1.0
+    users[row] = 0.5
+    frame = pd.DataFrame({"user": users, "item": np.arange(2_001) // 7, "rating": np.arange(2_001) % 5 + 1})
+    if is_read:
+        assert ipseval.read(frame, threshold="all").n_users == 8
+        return
+    with pytest.raises(ipseval.InputError, match=r"'user' as user holds fractions; .* would fit"):
+        ipseval.read(frame, threshold="all")
+
+
+@pytest.mark.parametrize(("n_levels", "is_matrix"), [(21, True), (22, False)])
+def test_a_matrix_has_at_most_21_values_and_no_more_than_columns(n_levels, is_matrix):
+    names = [f"c{number}" for number in range(30)]
+    cells = {name: [str(row) for row in range(n_levels)] for name in names}
+    columns = {"user": "c0", "item": "c1"}
+    evidence = {"user": "position", "item": "position"}
+    problem = check_assignment(columns, evidence, cells, n_rows=n_levels)
+    assert (problem is not None and "as a matrix does" in problem.problem.description) is is_matrix
+    few = {name: cells[name][:7] for name in names[:6]}  # seven values in six columns
+    problem = check_assignment(columns, evidence, few, n_rows=7)
+    assert problem is None or "as a matrix does" not in problem.problem.description
+
+
+def test_the_first_rows_of_an_error_have_six_columns():
+    names = [f"c{number}" for number in range(7)]
+    cells = {name: ["1", "2", "1"] for name in names}
+    columns = {"user": "c0", "item": "c1"}
+    problem = check_assignment(columns, dict.fromkeys(columns, "position"), cells, n_rows=3)
+    assert "(first rows: 1, 1, 1, 1, 1, 1; 2, 2, 2, 2, 2, 2; 1, 1, 1, 1, 1, 1)" in problem.problem.description

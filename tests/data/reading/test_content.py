@@ -7,11 +7,13 @@ import gzip
 import json
 import lzma
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from _pytest.mark import ParameterSet
 
 import ipseval
 
@@ -75,6 +77,19 @@ DISTURBANCES = {
 PACKERS = {".json": bytes, "": gzip.compress, ".parquet": bz2.compress, ".txt": lzma.compress}
 
 
+def list_pairs() -> list[ParameterSet]:
+    """Return pairs of a layout and a disturbance; every layout is read undisturbed and meets one of three others.
+
+    With the other layouts, which are those of published data, test_disturbances.py does the same.
+    """
+    pairs = []
+    for number, layout in enumerate(list(LAYOUTS)[4:6] + list(LAYOUTS)[8:]):
+        for place, disturbance in enumerate(DISTURBANCES):
+            is_fast = disturbance == "none" or (number + place) % 3 == 0
+            pairs.append(pytest.param(layout, disturbance, marks=() if is_fast else pytest.mark.slow))
+    return pairs
+
+
 def read_or_refuse(path: Path, **options: object) -> ipseval.Interactions | None:
     """Return the log, or None for an error of the library; any other error fails the test."""
     try:
@@ -83,9 +98,7 @@ def read_or_refuse(path: Path, **options: object) -> ipseval.Interactions | None
         return None
 
 
-# With the other layouts, which are those of published data, test_disturbances.py does the same.
-@pytest.mark.parametrize("layout", list(LAYOUTS)[4:6] + list(LAYOUTS)[8:])
-@pytest.mark.parametrize("disturbance", DISTURBANCES)
+@pytest.mark.parametrize(("layout", "disturbance"), list_pairs())
 def test_a_disturbed_file_is_read_exactly_or_refused(layout, disturbance, tmp_path):
     lines = DISTURBANCES[disturbance](write_lines(layout))
     truth = {(user, item): (rating, time * 10**9) for user, item, rating, time in make_rows()}
@@ -215,7 +228,10 @@ def test_the_error_for_other_files_names_their_format(content, words, tmp_path):
         ipseval.read(tmp_path / "log.csv")
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize(
+    "pack",
+    [gzip.compress, *(pytest.param(pack, marks=pytest.mark.slow) for pack in (bz2.compress, lzma.compress))],
+)
 def test_a_file_that_decompresses_to_far_more_than_its_size_raises_an_error(pack, tmp_path):
     member = pack(b"1,2\n" * 2**18)  # the program that packs it is not what is tested
     (tmp_path / "log.csv").write_bytes(pack(b"user,item\n") + 128 * member + pack(b"3,4\n"))
@@ -273,3 +289,45 @@ def test_the_separator_is_the_one_that_fits_most_lines_and_not_the_one_with_most
     (tmp_path / "log.tsv").write_text("\n".join(lines))
     log = ipseval.read(tmp_path / "log.tsv", item="item")
     assert set(log.item_ids.tolist()) == set(titles)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (["folder/", "folder/log.csv"], None),
+        (["log.json"], None),
+        (["a.npy", "b.npy"], "holds arrays or a stored result"),
+        (["a.npy", "b.json"], "holds arrays or a stored result"),
+        (["a.npy", "b.csv"], r"holds 2 files \('a.npy', 'b.csv'\); unpack it and give one"),
+        (["a.csv", "[Content_Types].xml"], "it is an Excel workbook or another office document"),
+        (["mimetype"], "it is an Excel workbook or another office document"),
+        (["folder/"], r"holds 0 files; unpack it"),
+    ],
+)
+def test_an_archive_is_read_if_it_holds_a_single_file(members, message, tmp_path):
+    path = tmp_path / "log.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for member in members:
+            archive.writestr(member, "" if member.endswith("/") else "user,item\n1,2\n")
+    if message is None:
+        assert len(ipseval.read(path)) == 1
+        return
+    with pytest.raises(ipseval.InputError, match=message):
+        ipseval.read(path)
+
+
+@pytest.mark.parametrize(("flags", "is_encrypted"), [(0, False), (1, True), (2, False), (3, True)])
+def test_an_encrypted_archive_is_known_by_the_lowest_bit_of_its_flags(flags, is_encrypted, tmp_path):
+    path = tmp_path / "log.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("log.csv", "user,item\n1,2\n")
+    content = bytearray(path.read_bytes())
+    content[6] = content[content.index(b"PK\x01\x02") + 8] = (
+        flags  # of the member, and of the list of members
+    )
+    path.write_bytes(content)
+    if not is_encrypted:
+        assert len(ipseval.read(path)) == 1
+        return
+    with pytest.raises(ipseval.InputError, match="is encrypted; store it without a password"):
+        ipseval.read(path)

@@ -151,3 +151,14 @@ def test_whole_numbers_of_every_size_are_kept_in_64_bits(kind):
 def test_a_zero_with_a_sign_is_no_click():
     log = ipseval.read({"user": [1, 2], "item": [1, 2], "clicked": [-0.0, 1.0]})
     assert log.clicked.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("n_columns", [2, 3, 4])
+def test_lists_of_json_have_columns_by_position(n_columns, tmp_path):
+    rows = [["a", "x", 4, 1_500_000_000], ["a", "y", 5, 1_500_000_001], ["b", "x", 3, 1_500_000_002]]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([row[:n_columns] for row in rows]))
+    log = ipseval.read(path, threshold="all")
+    assert log.to_frame()[["user", "item"]].to_numpy().tolist() == [row[:2] for row in rows]
+    assert (log.value is None) == (n_columns < 3)
+    assert (log.timestamp is None) == (n_columns < 4)

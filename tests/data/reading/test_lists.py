@@ -371,3 +371,47 @@ def test_dates_below_the_name_of_items_raise_an_error_in_lists(day):
     with pytest.raises(InputError, match="'item' as item holds times"):
         rank_positives(Lists(frame), SPLIT)
     assert Lists(frame, item="item", user="user").problems == ()
+
+
+def test_problems_of_lists_have_counts_and_name_the_first_entry():
+    frame = pd.DataFrame(
+        {"user": list("aaabbc"), "item": [1, 1, 2, 1, 1, 1], "rank": [2, 1, 3, 1, 2, 1], "n": range(6)}
+    )
+    (problem,) = Lists(frame).problems
+    description = "2 of 6 entries repeat an item of their list (first: 'a', 1)"
+    assert problem.description == description
+    lists = Lists(frame, duplicates="drop")
+    assert lists.problems == ()
+    assert lists.entries.order.tolist() == [1, 3, 1, 1]  # of each item the best position
+    gaps = Lists(frame.assign(item=[1, 2, 3, 1, 2, 1], rank=[1, 2, 4, 3, 2, 1]), gaps="raise")
+    (problem,) = gaps.problems
+    assert problem.description == (
+        "the ranks of 2 users are not 1, 2, 3, … without gap or repetition (e.g. user 'a', 'b')"
+    )
+    missing = frame.assign(user=["a", "a", None, None, "b", "b"], item=[1, 2, 3, 3, None, None])
+    descriptions = [
+        problem.description for problem in Lists(missing.assign(rank=[1, 2, 1, 1, 1, 2])).problems
+    ]
+    assert descriptions == [
+        "2 of 6 entries have no user (first: rows 2, 3)",
+        "2 of 6 entries have no item (first: rows 4, 5)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (np.array([[1], [2]]), {"users": ["a"]}, "users must hold one id for each of 2 rows; got 1"),
+        (np.array([[1], [2]]), {"users": list("abc")}, "users must hold one id for each of 2 rows; got 3"),
+        (np.array([[0, 2]]), {"items": ["x", "y"]}, "must hold positions below 2; got 0, 2"),
+        (np.array([[0.0, 1.0]]), {"items": ["x", "y"]}, "must hold positions below 2; got 0.0, 1.0"),
+        ((np.array([[1, 2]]), np.array([[1.0]])), {}, r"scores must be numbers of shape \(1, 2\) as the ids"),
+        ((np.array([[1, 2]]), np.array([["a", "b"]])), {}, r"as the ids; got <U1 \(1, 2\)"),
+        ((np.array([[1, 2, 3]]), np.array([[np.nan, 1.0, np.nan]])), {}, "2 of 3 scores are NaN"),
+    ],
+)
+def test_arrays_of_lists_have_users_positions_and_scores_of_their_shape(source, options, message):
+    with pytest.raises(ipseval.InputError, match=message):
+        Lists(source, **options)
+    lists = Lists(np.array([[1, 0], [1, -1]]), users=["a", "b"], items=["x", "y"])
+    assert lists.entries.item_ids[lists.entries.item].tolist() == ["y", "x", "y"]

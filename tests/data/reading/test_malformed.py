@@ -200,6 +200,11 @@ VALUES: list[tuple[Any, ...]] = [
     (read_call(log(user=["a", None, "b", "b"]), users=["a", "b"]), "1 of 4 rows have no user"),
     (read_call(log(user=[None, None, "b", "b"], item=[1, 1, 2, 3])), "2 of 4 rows have no user"),
     (read_call(log(item=[1, 2, None, 1])), "1 of 4 rows have no item"),
+    # Rows without an id are no repeats, and no unknown ids.
+    (read_call(log(item=[None, None, 1, 2])), "2 of 4 rows have no item"),
+    (read_call(log(user=["b", None, "b", None], item=[1, 1, 2, 2])), "2 of 4 rows have no user"),
+    (read_call(log(user=["a", None, "b", "b"], item=[1, 1, 2, 3]), users=["a", "b"]), "1 of 4 rows have no"),
+    (read_call(log(item=[1, None, 2, None]), items=[1, 2]), "2 of 4 rows have no item"),
     (read_call(log(), items=["1", "2", "3"]), "ids of different types"),
     (read_call(log(), items=[1, 2, 3, 3]), "items repeats 1 ids"),
     (read_call(log(), users=["z"], unknown="drop"), "no row is left: 4 rows with a user outside"),
@@ -238,7 +243,18 @@ IMPRESSIONS: list[tuple[Any, ...]] = [
         "the position is a column of impressions",
         "the propensity is a column of impressions.*clicked=",
     ),
-    (read_call(log(), user="user", item="user"), "column 'user' is named for user and item"),
+    (
+        read_call(log(), user="user", item="user"),
+        "column 'user' is named for user and item. Give each its own column by item=",
+    ),
+    (
+        read_call(log(), user="user", item="item", timestamp="item"),
+        "column 'item' is named for item and timestamp. Give each its own column by timestamp=",
+    ),
+    (
+        read_call(log(), user="user", item="user", timestamp="user"),
+        "column 'user' is named for user and item and timestamp. Give each its own column by timestamp=",
+    ),
     (
         read_call(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])),
         r"1 of 2 slates lack positions .*gaps='keep'",
@@ -304,7 +320,10 @@ OTHERS: list[tuple[Any, ...]] = [
     ),
     (text('{"user": 1, "item": 2}\n{', "log.jsonl"), r"1 of 2 lines are not JSON \(first: line 2: Expecting"),
     (text('[{"user": "a]', "log.json"), "cannot read .*JSONDecodeError: Unterminated"),
-    (text('[{"user": 1, "item": 2}, 3]', "log.json"), "1 of 2 entries are not records"),
+    (
+        text('[{"user": 1, "item": 2}, 3, "4"]', "log.json"),
+        r"2 of 3 entries are not records \(first: entry 2, an int\)",
+    ),
     (text('{"ann": [1], "bob": [1], "ann": [2]}', "log.json"), r"an object repeats 'ann'\)"),
     (text('[{"user": 1, "item": 2}', "log.json"), "cannot read .*JSONDecodeError"),
     (text("3", "log.json"), "no column has a usual name of items; the columns are 'column 1'"),

@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 import ipseval
-from tests.inside.data import find_layout
+from tests.inside.data import ReadOptions, find_layout, open_source
 
 FRAME = pd.DataFrame(
     {
@@ -148,7 +148,12 @@ def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path)
     log = ipseval.read(tmp_path / "test.qrels")
     assert log.to_frame().to_numpy().tolist() == [["q1", "d1", 2], ["q2", "d1", 1]]
     assert log.item_ids.tolist() == ["d1", "d2"]
-    assert log.data["what"][1] == "rows with a value below 1, left out"
+    assert log.data["what"][1:].tolist() == [
+        "rows with a value below 1, left out",
+        "judgements with grades from 1 to 2, which ndcg treats alike; ndcg(gain=linear) uses the grades",
+    ]
+    (tmp_path / "binary.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 1\n")
+    assert len(ipseval.read(tmp_path / "binary.qrels").data) == 2
 
 
 @pytest.mark.parametrize(
@@ -368,3 +373,53 @@ def test_a_missing_id_between_numbers_of_a_text_file_is_no_user(tmp_path):
 def test_lists_in_a_column_are_read_though_the_first_is_missing():
     log = ipseval.read(pd.DataFrame({"user": ["a", "b"], "item": [None, [1, 2]]}), missing="drop")
     assert log.to_frame()[["user", "item"]].to_numpy().tolist() == [["b", 1], ["b", 2]]
+
+
+# is_file, has_fixed_roles, strips_ids, text_columns, lists
+SOURCE_TRAITS = {
+    "text": ("log.csv", "user,item\n1,2\n", (True, False, False, ("user", "item"), ())),
+    "text with lists": (
+        "log.csv",
+        "user,items\n1,2 3\n",
+        (True, False, False, ("user", "items"), ("items",)),
+    ),
+    "qrels": (
+        "qrels",
+        "1 0 2 1\n",
+        (True, True, False, ("column 1", "column 2", "column 3", "column 4"), ()),
+    ),
+    "lines of items": (
+        "log.txt",
+        "1 5 6\n2\n3 5\n4 6 7 8\n5 1\n",
+        (True, True, False, ("user", "item"), ("item",)),
+    ),
+    "JSON records": ("log.json", '[{"user": 1, "item": 2}]', (True, False, True, (), ())),
+    "JSON users": ("log.json", '{"1": [2], "3": [4]}', (True, True, True, ("user",), ("item",))),
+    "a frame": (None, pd.DataFrame({"user": [1], "item": [2]}), (False, False, False, (), ())),
+    "a frame of polars": (None, pl.DataFrame({"user": [1], "item": [2]}), (False, False, False, (), ())),
+    "a frame with lists as text": (
+        None,
+        pd.DataFrame({"user": [1], "items": ["2 3"]}),
+        (False, False, False, ("items",), ("items",)),
+    ),
+    "columns": (None, {"user": [1], "item": [2]}, (False, False, False, (), ())),
+    "users": (None, {"ann": [1]}, (False, True, False, (), ("item",))),
+    "tuples": (None, [("ann", 2)], (False, False, False, (), ())),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "traits"), SOURCE_TRAITS.values(), ids=SOURCE_TRAITS)
+def test_a_source_states_what_it_is_and_how_its_ids_are_written(name, content, traits, tmp_path):
+    if name is not None:
+        (tmp_path / name).write_text(content)
+        content = tmp_path / name
+    source = open_source(content, ReadOptions())
+    assert (
+        source.is_file,
+        source.has_fixed_roles,
+        source.strips_ids,
+        source.text_columns,
+        source.lists,
+    ) == traits
+    assert open_source(source, ReadOptions()) is source
+    assert ipseval.read(content).row_counts[0].is_file is traits[0]

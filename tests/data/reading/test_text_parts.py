@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.inside.data import (
     START,
     are_records,
     are_whole_numbers,
+    content_module,
     count_fields,
     decode_start,
     encode_id_column,
@@ -28,6 +30,8 @@ from tests.inside.data import (
     is_in_usual_spelling,
     is_regular,
     open_records,
+    read_bytes,
+    read_start,
     refuse_foreign,
     split_fields,
     sum_field_lengths,
@@ -140,7 +144,17 @@ def test_lengths_of_fields_are_summed_over_lines_of_any_length():
 
 
 @pytest.mark.parametrize(
-    "values", [[0], [7, 10, 99, 100, -1, -10, -999], [10**18 - 1, -(10**18) + 1], [9, 10], [999, 1000], []]
+    "values",
+    [
+        [0],
+        [0, 0, -5],
+        [-1, 5],
+        [7, 10, 99, 100, -1, -10, -999],
+        [10**18 - 1, -(10**18) + 1],
+        [9, 10],
+        [999, 1000],
+        [],
+    ],
 )
 def test_numbers_have_as_many_letters_as_their_text(values):
     array = np.array(values, dtype=np.int64)
@@ -263,6 +277,21 @@ def test_the_start_of_a_file_that_continues_ends_with_its_last_complete_line():
     assert decode_start(b"a" * START, "utf-8") == "a" * START
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\nben,6 7\n", "\nben,6 7"])
+@pytest.mark.parametrize("n_digits", [1, 30_000])
+def test_a_list_longer_than_64_kilobytes_is_read_with_or_without_a_newline_at_the_end(
+    n_digits, end, tmp_path
+):
+    items = [str(number) * n_digits for number in (1, 2, 3)]
+    path = tmp_path / "log.csv"
+    path.write_text("user,items\nanna," + " ".join(items) + end)
+    log = ipseval.read(path)
+    assert (log.n_users, len(log)) == ((2, 5) if "ben" in end else (1, 3))
+    assert log.item_ids[log.item[:3]].astype(str).tolist() == items
+    long_line = b"a,b\n" * 2 + b"c" * 70_000
+    assert decode_start(long_line, "utf-8") == long_line.decode()
+
+
 def test_tuples_have_a_layout_without_a_header_in_which_missing_cells_are_empty():
     records = [("a", 1, None), ("b", 2.5, float("nan")), ["c", pd.NA, pd.NaT], ("d", np.float32("nan"), True)]
     source = open_records(records, "the log")
@@ -305,3 +334,132 @@ def test_blocks_below_a_number_are_refused_unless_the_layout_is_stated(tmp_path)
     with pytest.raises(InputError, match="got blocks below lines such as '17:'"):
         find_layout(path, None, None, "utf-8")
     assert find_layout(path, ",", None, "utf-8", "pairs").columns == ("column 1",)
+
+
+@pytest.mark.parametrize(
+    ("n_newlines", "is_whole"), [(0, True), (1, True), (2, True), (3, False), (9, False)]
+)
+def test_the_start_of_a_file_is_64_kilobytes_or_all_of_fewer_than_three_lines(n_newlines, is_whole, tmp_path):
+    content = b"a\n" * n_newlines + b"a" * 70_000
+    (tmp_path / "log").write_bytes(content)
+    assert read_start(tmp_path / "log") == (content if is_whole else content[:65_536])
+    (tmp_path / "short").write_bytes(content[:65_536])
+    assert read_start(tmp_path / "short") == content[:65_536]
+
+
+@pytest.mark.parametrize(("surplus", "is_read"), [(0.5, True), (-0.5, False)])
+@pytest.mark.parametrize("by_ratio", [True, False])
+def test_a_file_unpacks_to_as_many_bytes_as_the_limits_allow(
+    surplus, is_read, by_ratio, tmp_path, monkeypatch
+):
+    content = b"user,item\n" + b"1,2\n" * 500
+    path = tmp_path / "log.csv"
+    path.write_bytes(gzip.compress(content))
+    n_stored = path.stat().st_size
+    limit = len(content) + surplus
+    monkeypatch.setattr(content_module, "CHUNK", 1_000)
+    monkeypatch.setattr(content_module, "SMALL", 1 if by_ratio else limit)
+    monkeypatch.setattr(content_module, "MAX_RATIO", limit / n_stored if by_ratio else 1)
+    if is_read:
+        assert read_bytes(path) == content
+        return
+    with pytest.raises(InputError, match=rf"has {n_stored} bytes and unpacks to more than 2,009\."):
+        read_bytes(path)
+
+
+def test_pickles_of_protocols_2_to_5_are_known_by_their_first_two_bytes():
+    for protocol in range(2, 6):
+        with pytest.raises(InputError, match="it is a pickle, which is never loaded"):
+            refuse_foreign(Path("log"), b"\x80" + bytes([protocol]) + b"x", "utf-8")
+    for start in (b"\x80\x01", b"\x80\x06", b"x\x80\x04", b"\x81\x04"):
+        refuse_foreign(Path("log"), start, "utf-8")
+
+
+def test_a_layout_has_the_first_500_lines():
+    records = [(f"u{row}", row) for row in range(600)]
+    assert open_records(records, "the log").layout.rows == tuple((f"u{row}", str(row)) for row in range(500))
+
+
+@pytest.mark.parametrize("extra", ["", "\n\n"])
+def test_a_layout_of_a_file_has_its_first_500_lines_that_are_not_blank(extra, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(f"{extra}u,1\n" * 600)
+    layout = find_layout(path, None, False, "utf-8")
+    assert layout.rows == (("u", "1"),) * 500
+    assert (layout.columns, layout.header) == (("column 1", "column 2"), False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (["1 5 6", "2", "3 5", "4 6 7 8"], "table"),  # of four lines
+        (["1 5 6", "2", "3 5", "4 6 7 8", "5 1"], "adjacency"),
+        ([*(f"{user} 5 6" for user in range(8)), "8 1", "9"], "adjacency"),  # eight of ten of one length
+        ([*(f"{user} 5 6" for user in range(9)), "9"], "table"),
+        (["1 5 6", "2", "3 5", "4 6 7 8", "4 1"], "table"),  # two lines of a user
+        (["1 5 6", "2", "3 5", "4 6 7 8", "5 a"], "table"),
+        (["1 5 6", "2", "3 5", "4 6 7 8", "5 -1"], "table"),
+    ],
+)
+def test_lines_of_a_user_and_its_items_have_many_lengths(lines, name, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    layout = find_layout(path, " ", None if name == "adjacency" else False, "utf-8")
+    assert layout.name == name
+    assert find_layout(path, " ", True, "utf-8").name == "table"
+
+
+# The bytes beside a comma (44), a newline (10) and a quotation mark (34), which are letters of a field.
+NEIGHBOURS = bytes((9, 11, 33, 35, 43, 45)).decode()
+
+
+@pytest.mark.parametrize("quoting", ["none", "records", "lines"])
+def test_only_separators_newlines_and_quotation_marks_divide_a_text(quoting):
+    cell = f"a{NEIGHBOURS}b"
+    content = f"{cell},{cell},c\nd,{cell},e\n".encode()
+    assert count_fields(content, COMMA, quoting).tolist() == [3, 3]
+    assert is_regular(content, COMMA, 3)
+    assert sum_field_lengths(content, COMMA, 3).tolist() == [len(cell) + 1, 2 * len(cell), 2]
+    assert find_quoting(content, COMMA) == "none"
+    quoted = content.replace(cell.encode(), f'"{cell}"'.encode())
+    assert find_quoting(quoted, COMMA) == "records"
+    assert count_fields(quoted, COMMA, quoting).tolist() == [3, 3]
+
+
+def test_the_error_of_lines_with_other_numbers_of_fields_lists_three_of_them(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("user,item\n1,2\n1,2,3\n4\n5,6\n1,2,3,4\n7\n")
+    with pytest.raises(InputError) as error:
+        ipseval.read(path)
+    lines = "4 of 7 lines (line 3 has 3, line 4 has 1, line 6 has 4)"
+    assert f"each line must have 2 fields, as the first; got another number in {lines}. Correct" in str(
+        error.value
+    )
+    path.write_text('user,item\n1,"2\n1,2,3\n')
+    with pytest.raises(
+        InputError, match=r"1 of 3 lines \(line 3 has 3\); its quotation marks are not balanced"
+    ):
+        ipseval.read(path)
+
+
+def test_a_line_that_repeats_the_header_is_found_by_its_row(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("user,item\n" + "".join(f"u{row},i{row % 3}\n" for row in range(7)) + "user,item\n")
+    with pytest.raises(InputError) as error:
+        ipseval.read(path)
+    for name in ("user", "item"):
+        assert f"row 7 of column {name!r} repeats the header" in str(error.value)
+
+
+@pytest.mark.parametrize(("n_rows", "is_read"), [(2_000, False), (2_001, True)])
+def test_all_rows_of_a_file_of_more_than_2000_decide_whether_its_ids_repeat(n_rows, is_read, tmp_path):
+    # In a file of five columns without a header, other columns are typical ids: they repeat.
+    items = [*(f"i{row}" for row in range(n_rows - 1)), "i0"]
+    rows = [f"u{row // 9}\t{item}\tc{row % 3}\td{row % 4}\te{row % 5}\n" for row, item in enumerate(items)]
+    path = tmp_path / "log.txt"
+    path.write_text("".join(rows))
+    if is_read:
+        assert ipseval.read(path, header=False).n_items == n_rows - 1
+        return
+    with pytest.raises(InputError, match="'column 2' as item holds another value in each row"):
+        ipseval.read(path, header=False)

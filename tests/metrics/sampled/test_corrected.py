@@ -229,6 +229,16 @@ def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replac
             assert np.abs(computed - expected).max() <= 1e-11 * np.abs(expected).max()
 
 
+def test_sums_over_ranks_are_exact_up_to_so_many_entries_of_the_law(monkeypatch):
+    for limit, is_exact in ((6_000 * 13, True), (6_000 * 13 - 1, False)):
+        monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", limit)
+        grid = _rank_law.build_rank_grid(6_000, 12, True)
+        assert (grid.rank.size == 6_000) is is_exact
+        assert grid.weight.sum() == pytest.approx(1)
+        prior = np.full(6_000, 1 / 6_000)
+        assert _rank_law.build_rank_grid(6_000, 12, True, prior=prior).rank.size == 6_000
+
+
 def test_panels_double_until_they_are_two_and_a_half_deviations_wide_and_end_at_the_cutoff():
     # Of 10,001 ranks p = (first − 1)/10,000: with m = 100 the width is 2,500 √(p(1 − p)).
     panels = list(_rank_law._split_panels(10_001, 100, True, None))

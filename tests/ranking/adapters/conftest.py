@@ -44,3 +44,11 @@ def coat_ratings(coat, coat_matrix) -> pd.DataFrame:
     ratings[coat.test.user, coat.test.item] = 0
     user, item = np.nonzero(ratings)
     return pd.DataFrame({"user": user + 1, "item": item + 1, "rating": ratings[user, item]})
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, shared_data):
+    """A working folder with Coat in it, where a library may write."""
+    (tmp_path / "coat").symlink_to(shared_data("coat"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -49,14 +49,6 @@ def test_an_example_is_three_lines(heading):
     assert len(read_lines(SECTIONS[heading])) == (1 if heading == "torch" else 3)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch, shared_data):
-    """A working folder with Coat in it, where a library may write."""
-    (tmp_path / "coat").symlink_to(shared_data("coat"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.mark.filterwarnings("ignore")  # the libraries' own, and the count of items without training pairs
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_the_example_of_a_library_runs_and_evaluates_its_model_as_dense_scores(heading, folder):
@@ -91,40 +83,3 @@ def test_the_example_of_a_library_runs_and_evaluates_its_model_as_dense_scores(h
     assert len(frame) == 4  # two metrics by two estimators
     expected = evaluate({name: dense}, split, **arguments["options"]).frame
     pd.testing.assert_frame_equal(frame, expected, check_exact=True)
-
-
-def section(heading: str) -> str:
-    """Return the text of a section of the page, up to the next heading."""
-    text = PAGE.partition(f"{heading}\n")[2]
-    return re.split(r"^##", text, maxsplit=1, flags=re.MULTILINE)[0]
-
-
-def assert_same_print(output: str, heading: str) -> None:
-    """Compare words exactly and numbers closely, because sums of factors depend on the machine."""
-    (expected,) = re.findall(r"^```text\n(.*?)^```", section(heading), re.MULTILINE | re.DOTALL)
-    number = r"\d+\.\d+"
-    assert re.sub(number, "X", output.strip()) == re.sub(number, "X", expected.strip())
-    values = [float(value) for value in re.findall(number, output)]
-    assert values == pytest.approx([float(value) for value in re.findall(number, expected)], abs=0.011)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_blocks_that_continue_implicit_print_what_the_page_shows(folder, capsys, monkeypatch):
-    pytest.importorskip("implicit", reason="implicit is not installed")
-    names = {}
-    for block in [*blocks(SETUP), *blocks(SECTIONS["implicit"])]:
-        exec(block, names)
-    capsys.readouterr()
-    (several_models,) = blocks(section("## Several models and the printed result"))
-    exec(several_models, names)
-    assert_same_print(capsys.readouterr().out, "## Several models and the printed result")
-
-    mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    mlflow.set_tracking_uri((folder / "store").as_uri())
-    try:
-        (mlflow_call,) = blocks(section("### Metrics in MLflow"))
-        exec(mlflow_call, names)
-    finally:
-        mlflow.set_tracking_uri(None)
-    assert_same_print(capsys.readouterr().out, "### Metrics in MLflow")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from ipseval.errors import InputError
 from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters import checks
+from tests.ranking.adapters.test_docs import PAGE, SECTIONS, SETUP, blocks
 
 implicit = pytest.importorskip("implicit", reason="implicit is not installed: pip install implicit")
 from implicit.als import AlternatingLeastSquares  # noqa: E402 - after the skip
@@ -103,3 +106,39 @@ def test_another_size_gets_an_error_that_shows_both(name, case, coat):
 def test_an_untrained_model_is_an_error(small):
     with pytest.raises(InputError, match="fit it before"):
         adapt(AlternatingLeastSquares(), small)
+
+
+def section(heading: str) -> str:
+    """Return the text of a section of the page, up to the next heading."""
+    text = PAGE.partition(f"{heading}\n")[2]
+    return re.split(r"^##", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def assert_same_print(output: str, heading: str) -> None:
+    """Compare words exactly and numbers closely, because sums of factors depend on the machine."""
+    (expected,) = re.findall(r"^```text\n(.*?)^```", section(heading), re.MULTILINE | re.DOTALL)
+    number = r"\d+\.\d+"
+    assert re.sub(number, "X", output.strip()) == re.sub(number, "X", expected.strip())
+    values = [float(value) for value in re.findall(number, output)]
+    assert values == pytest.approx([float(value) for value in re.findall(number, expected)], abs=0.011)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_blocks_that_continue_implicit_print_what_the_page_shows(folder, capsys, monkeypatch):
+    names = {}
+    for block in [*blocks(SETUP), *blocks(SECTIONS["implicit"])]:
+        exec(block, names)
+    capsys.readouterr()
+    (several_models,) = blocks(section("## Several models and the printed result"))
+    exec(several_models, names)
+    assert_same_print(capsys.readouterr().out, "## Several models and the printed result")
+
+    mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri((folder / "store").as_uri())
+    try:
+        (mlflow_call,) = blocks(section("### Metrics in MLflow"))
+        exec(mlflow_call, names)
+    finally:
+        mlflow.set_tracking_uri(None)
+    assert_same_print(capsys.readouterr().out, "### Metrics in MLflow")

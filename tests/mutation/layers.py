@@ -1,7 +1,7 @@
-"""The rooms whose tests are tested, one a wing: what is mutated, by which tests, and the controls.
+"""The layers of the library for the mutation run: the files to mutate, their tests and one control each.
 
-Not mutated are `errors`, faces of wings, the recommenders of `baselines`, and what other libraries run:
-adapters, Dask, Spark, and the compiled kernels, which must give the integers of those of NumPy.
+The run does not mutate `errors`, the `__init__.py` of a layer, the recommenders of `baselines`, and code that
+another library runs: adapters, Dask, Spark, and the compiled kernels, whose results must equal those of NumPy.
 """
 
 from __future__ import annotations
@@ -16,43 +16,44 @@ LEFT_OUT = (
 
 
 @dataclass(frozen=True)
-class Room:
-    """A wing, the control (a change that has to be found), and fast tests elsewhere that concern the wing."""
+class Layer:
+    """A layer, its control (a change that the tests must find), and fast tests in folders of other layers."""
 
-    wing: str
-    control: tuple[str, str, str]  # file of the wing, text, and what it is replaced with
+    name: str
+    control: tuple[str, str, str]  # a file of the layer, a text in it, and the replacement of the text
     elsewhere: tuple[str, ...] = ()
-    plugin: tuple[str, ...] = ()  # a file beside the folder
+    plugin: tuple[str, ...] = ()  # files of the layer outside its folder
 
     @property
     def folder(self) -> str:
-        """Where the wing is."""
-        return f"ipseval/{self.wing}"
+        """The folder of the layer."""
+        return f"ipseval/{self.name}"
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The tests of the wing, those that concern all wings, and those elsewhere."""
+        """The tests in the folder of the layer, the tests of all layers, and the tests in other folders."""
         return (
-            f"tests/{self.wing.removeprefix('_')}/",
+            f"tests/{self.name}/",
             *SHARED,
             *(f"tests/{module_name}.py" for module_name in self.elsewhere),
         )
 
     def paths(self, root: Path) -> list[Path]:
-        """Return the files that are mutated."""
-        modules_found = [
+        """Return the files to mutate."""
+        modules = [
             *sorted((root / self.folder).rglob("*.py")),
             *(root / "ipseval" / module_name for module_name in self.plugin),
         ]
-        return [path for path in modules_found if "adapters" not in path.parts and path.name not in LEFT_OUT]
+        return [path for path in modules if "adapters" not in path.parts and path.name not in LEFT_OUT]
 
 
-# Constants that say how much is done at once, or from when on another way is faster: whatever they are, the
-# numbers are the same, so no test of numbers can tell a mutant of one. Their values are not changed; what is
-# done with them is. `tests/contracts/test_speed.py` sets all of them to others and asks for the same numbers.
+# Constants that set the size of a block, or the size from which another algorithm is faster. They do not change
+# any number, so no test of numbers can find a mutant of one. The run leaves out their values, but not the code
+# that uses them. `tests/contracts/test_speed.py` sets all of them to other values and expects the same numbers.
 SPEED = {
     "ipseval/evaluation/beyond/_measures.py": ("CHUNK_ENTRIES",),
     "ipseval/evaluation/segments/segment_sums.py": ("CHUNK",),
+    "ipseval/inference/comparisons.py": ("FEW",),
     "ipseval/inference/weight_bounds.py": ("BLOCK_ENTRIES",),
     "ipseval/inference/intervals.py": ("DRAWS_PER_STEP",),
     "ipseval/correction/_path.py": ("BLOCK",),
@@ -72,6 +73,7 @@ SPEED = {
         "FEW",
         "MASK_BYTES",
         "SLOTS",
+        "TILE",
     ),
 }
 SHARED = (
@@ -79,14 +81,14 @@ SHARED = (
     "tests/evaluation/test_evaluation_oracle.py",
     "tests/estimators/test_identities.py",
 )
-WINGS = (
-    Room(
+_LAYERS = (
+    Layer(
         "utils",
         ("checks.py", "number == 1 and", "number == 2 and"),
         ("contracts/test_ids", "contracts/test_stored", "contracts/test_border"),
     ),
-    Room("data", ("splits/_inputs.py", "6) + 0.5", "6) + 1.5"), ("contracts/test_ids",)),
-    Room(
+    Layer("data", ("splits/_inputs.py", "6) + 0.5", "6) + 1.5"), ("contracts/test_ids",)),
+    Layer(
         "reporting",
         ("text.py", "max(map(_compute_width, self.texts))", "min(map(_compute_width, self.texts))"),
         (
@@ -94,8 +96,8 @@ WINGS = (
             *("evaluation/test_diff", "evaluation/test_verdict", "evaluation/test_verdict_text"),
         ),
     ),
-    Room("propensity", ("_power_law.py", "counts**eta, np.nan", "counts**gamma, np.nan")),
-    Room(
+    Layer("propensity", ("_power_law.py", "counts**eta, np.nan", "counts**gamma, np.nan")),
+    Layer(
         "ranking",
         ("_factors.py", "score > positive_score", "score < positive_score"),
         (
@@ -103,12 +105,12 @@ WINGS = (
             *("data/reading/test_lists", "data/test_splits"),
         ),
     ),
-    Room(
+    Layer(
         "metrics",
         ("additive.py", "np.log2(1 + rank)", "np.log2(2 + rank)"),
         ("contracts/test_metrics", "contracts/test_copies"),
     ),
-    Room(
+    Layer(
         "estimators",
         ("user_sums.py", "= numerator / denominator", "= 2 * numerator / denominator"),
         (
@@ -117,12 +119,12 @@ WINGS = (
             *("golden/test_printed", "inference/test_weights", "inference/test_intervals"),
         ),
     ),
-    Room(
+    Layer(
         "inference",
         ("intervals.py", "1 - confidence_level", "2 - confidence_level"),
         ("estimators/test_trust", "contracts/test_copies"),
     ),
-    Room(
+    Layer(
         "evaluation",
         ("_ratings.py", "array - ratings.value", "array + ratings.value"),
         (
@@ -132,20 +134,20 @@ WINGS = (
             "reporting/test_plots",
         ),
     ),
-    Room("correction", ("_posterior.py", "root @ rotation", "root @ rotation / 2")),
-    Room(
+    Layer("correction", ("_posterior.py", "root @ rotation", "root @ rotation / 2")),
+    Layer(
         "validation",
         ("_result.py", "aoa_errors = cell.baseline[:, MAE]", "aoa_errors = 2 * cell.baseline[:, MAE]"),
     ),
-    Room("policies", ("_evaluate.py", "np.log2(1 + np.maximum(list", "np.log2(2 + np.maximum(list")),
-    Room("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),
-    Room("distributed", ("_blocks.py", "np.append(0, np.cumsum(size))", "np.append(1, np.cumsum(size))")),
-    Room(
+    Layer("policies", ("_evaluate.py", "np.log2(1 + np.maximum(list", "np.log2(2 + np.maximum(list")),
+    Layer("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),
+    Layer("distributed", ("_blocks.py", "np.append(0, np.cumsum(size))", "np.append(1, np.cumsum(size))")),
+    Layer(
         "testing",
         ("_gate.py", "if high < -margin", "if high > -margin"),
         ("utils/test_artefacts", "evaluation/test_saved_evaluations"),
         plugin=("pytest_plugin.py",),
     ),
-    Room("cli", ("_stored.py", "int(result.exit_code)", "int(not result.exit_code)")),
+    Layer("cli", ("_stored.py", "int(result.exit_code)", "int(not result.exit_code)")),
 )
-ROOMS = {room.wing: room for room in WINGS}
+LAYERS = {layer.name: layer for layer in _LAYERS}
