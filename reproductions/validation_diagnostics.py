@@ -44,7 +44,11 @@ KINDS = {
 
 
 def p_text(value: float) -> str:
-    return "not known" if np.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}".lstrip("0")
+    if np.isnan(value):
+        return "not known"
+    if value < 0.001:
+        return "< 0.001"
+    return f"{value:.3f}"
 
 
 def in_a_world(
