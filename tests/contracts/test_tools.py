@@ -15,7 +15,6 @@ from tests.conftest import ROOT
 from tests.mutation.rooms import ROOMS, SPEED
 from tests.mutation.run import Score
 from tests.mutation.sample import places, sample
-from tests.sources import walk
 from tests.typed.__main__ import PAGES, expected, programs
 
 CODE = """
@@ -94,7 +93,7 @@ def find_changing_values(source: str) -> list[str]:
         return []
     imports_random = re.search(r"^import random$", source, re.MULTILINE) is not None
     calls = []
-    for node in walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func)
