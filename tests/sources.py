@@ -20,19 +20,7 @@ def modules() -> dict[Path, ast.Module]:
 @cache
 def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
     """Return everything in a module."""
-    return tuple(walk(tree))
-
-
-def walk(tree: ast.Module) -> list[ast.AST]:
-    """Return everything in a module, in the order of `ast.walk` and in half of its time."""
-    members: list[ast.AST] = [tree]
-    for node in members:  # to which its children are added
-        for value in vars(node).values():
-            if isinstance(value, ast.AST):
-                members.append(value)
-            elif isinstance(value, list):
-                members += [child for child in value if isinstance(child, ast.AST)]
-    return members
+    return tuple(ast.walk(tree))
 
 
 def texts(tree: ast.Module) -> list[str]:

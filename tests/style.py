@@ -17,8 +17,6 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.sources import walk
-
 PREPOSITIONS = frozenset(
     "of by from beside behind with without over about among in on at to for after before along under above within "
     "across between ahead alone apart aside instead toward towards together elsewhere whence away".split()
@@ -109,7 +107,7 @@ class Measures:
 
     def add(self, text: str, path: str, tree: ast.Module) -> None:
         """Count the places of a module, of which the text and the syntax tree are given."""
-        nodes = [node for node in walk(tree) if isinstance(node, COUNTED)]
+        nodes = [node for node in ast.walk(tree) if isinstance(node, COUNTED)]
         self.n_lines += count_code_lines(text, nodes)
         for node in tree.body:
             if isinstance(node, Function):

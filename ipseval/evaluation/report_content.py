@@ -267,9 +267,8 @@ def print_estimates(
     if ranking.highest:
         highest = format_fixed(ranking.values[ranking.highest], common_places)
     estimates = {}
-    for row, half_width in zip(rows.to_dict("records"), half_widths, strict=True):
-        model = row["model"]
-        value = row["estimate"]
+    columns = [rows[name].tolist() for name in ("model", "estimate", "ci_low", "ci_high")]
+    for model, value, low, high, half_width in zip(*columns, half_widths, strict=True):
         if np.isnan(value):
             text = "undefined"
             if content.is_suppressed(model, verdict.metric, label):
@@ -282,8 +281,8 @@ def print_estimates(
         interval = ""
         bounds = (np.nan, np.nan)
         if not np.isnan(half_width) and not flag:
-            interval = f"[{format_fixed(row['ci_low'], places)}, {format_fixed(row['ci_high'], places)}]"
-            bounds = (row["ci_low"], row["ci_high"])
+            interval = f"[{format_fixed(low, places)}, {format_fixed(high, places)}]"
+            bounds = (low, high)
         estimates[model] = PrintedEstimate(
             value=value,
             text=format_fixed(value, places),

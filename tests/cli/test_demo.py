@@ -100,12 +100,16 @@ def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, sma
     assert (tmp_path / "log.csv").read_text() == small.log.to_csv(index=False)
 
 
-def test_the_picture_has_a_panel_for_each_metric_and_every_estimator_in_its_legend(small, picture, repeated):
+def test_the_picture_has_a_panel_for_each_metric_and_every_estimator_in_its_legend(small, picture):
     root = ElementTree.fromstring(picture)
     words = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert [word for word in words if word in small.errors().index] == ["atop", "recall@10", "mean_dcg@10"]
     assert words.count("truth") == 3
     assert words[-4:] == ["estimate = truth", "aoa", "snips", "snips-global"]
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_picture(picture, repeated):
     assert picture == repeated.picture
 
 

@@ -72,10 +72,20 @@ def test_a_process_ends_with_exit_code_2_where_both_streams_are_full(full):
     assert run_process(full, full) == (2, "")
 
 
-def test_a_reader_that_stops_gets_exit_code_141_and_no_line(run, capsys):
+@pytest.fixture
+def closed_pipe():
+    """A pipe from which nobody reads."""
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as pipe:
-        assert run_process(pipe, subprocess.PIPE) == (141, "")
-        assert run("--help", pipe) == 141
+        yield pipe
+
+
+def test_a_reader_that_stops_gets_exit_code_141_and_no_line(run, capsys, closed_pipe):
+    assert run("--help", closed_pipe) == 141
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_a_process_ends_with_exit_code_141_where_the_reader_stops(closed_pipe):
+    assert run_process(closed_pipe, subprocess.PIPE) == (141, "")

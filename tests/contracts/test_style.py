@@ -19,7 +19,10 @@ MOST_PARAMETERS = 10
 NESTING = (ast.For, ast.While, ast.If, ast.With, ast.Try)
 
 
-@pytest.mark.parametrize("folder", LIMITS)
+# The checks of a change measure the tests with lint: see `.ci/run`.
+@pytest.mark.parametrize(
+    "folder", [pytest.param(name, marks=pytest.mark.slow if name == "tests" else ()) for name in LIMITS]
+)
 def test_the_code_is_within_the_limits_of_style(folder):
     """`style.toml` lists the goal of each measure, and a higher limit where the goal is not reached yet."""
     measures = measure(sorted((ROOT / folder).rglob("*.py")), modules())

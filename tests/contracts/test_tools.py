@@ -123,7 +123,7 @@ def find_changing_values(source: str) -> list[str]:
         return []
     imports_random = re.search(r"^import random$", source, re.MULTILINE) is not None
     calls = []
-    for node in walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func)

@@ -180,6 +180,7 @@ def test_the_blocks_of_the_page_on_the_correction_print_the_text_below_them(empt
     assert names["exposure"].positive.any()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_exposure_logs_print_the_text_below_them():
     assert "truth" in run_and_compare("exposure-logs.md")
@@ -373,6 +374,7 @@ def test_the_blocks_of_the_page_on_gates_run(gated):
     assert Path("changed.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Dask's own
 def test_the_example_of_the_page_on_clusters_runs_with_dask(empty_folder):
     dask = pytest.importorskip("dask", reason="dask is not installed: pip install dask")

@@ -99,6 +99,7 @@ def test_the_table_has_the_share_of_the_plain_error_that_is_removed_and_its_stan
     assert better == "| dr | 63 ± 10 | 63 ± 10 | 63 ± 10 | 0.50 | 0.50 | 0.50 |"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_every_estimate_has_a_row_of_every_split(study, monkeypatch):
     def taste(log: Interactions):

@@ -62,6 +62,7 @@ def test_the_propensities_of_both_simulators_are_those_of_the_test_part():
     assert feedback_worlds.build("loop", sizes, np.random.default_rng(2)).test_propensity is None
 
 
+@pytest.mark.slow
 def test_a_case_of_a_small_world_has_rows_of_every_treatment_and_estimator(monkeypatch):
     sizes = feedback_worlds.Sizes((300,), (60,), (0.1,), (5, 10), (10.0, 50.0), (2, 4))
     monkeypatch.setattr(feedback_worlds, "HELD_OUT", sizes)

@@ -184,6 +184,7 @@ def test_inverse_propensities_of_the_held_out_part_estimate_the_level_without_bi
     assert abs(np.mean(errors)) < np.mean(aoa_errors) / 3
 
 
+@pytest.mark.slow
 def test_every_evaluator_gives_estimates_or_refuses_with_a_reason(prepared: PreparedSplit):
     refused = {}
     for name, evaluator in EVALUATORS.items():
@@ -383,6 +384,7 @@ def test_a_changed_file_is_computed_again_and_an_unchanged_one_is_not(tmp_path):
     np.testing.assert_array_equal(results.estimates["constant"][0], np.full((1, 3, 3), 0.75))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_recommenders")
 def test_all_cells_are_computed_again_after_a_change_of_the_library(tmp_path, monkeypatch):
     task = make_task(tmp_path)
@@ -438,6 +440,7 @@ def test_an_exception_while_a_file_is_loaded_names_its_line(tmp_path, text, mess
         main(["--check", str(file)])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 @pytest.mark.usefixtures("few_recommenders", "registries")
 def test_another_estimand_than_the_registered_one_is_an_error(tmp_path, prepared: PreparedSplit):
@@ -471,6 +474,7 @@ def compute_mine(context):
         add_evaluator("mine too", "nobody", estimand="items")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_recommenders")
 def test_one_log_has_no_agreement_of_logs(tmp_path, capsys):
     options = ["--logs", "simulated", "--splits", "2", "--processes", "1", "--cache", str(tmp_path)]

@@ -75,6 +75,7 @@ def test_single_decisions_on_the_page_keep_their_promise():
             assert share <= promised + 3 * np.sqrt(promised * (1 - promised) / gate_seasons.SINGLE_RUNS)
 
 
+@pytest.mark.slow
 def test_equal_candidates_with_one_positive_each_are_rarely_called_worse():
     row = gate_seasons.single_decisions(25, 20)
     assert row[0] == "25 users"

@@ -47,6 +47,7 @@ def test_an_ab_test_estimates_the_true_difference_and_novelty_lifts_it():
     assert lifted["true_difference"].iloc[0] == results["true_difference"].iloc[0]
 
 
+@pytest.mark.slow
 def test_a_programme_of_tests_meets_offline_comparisons():
     world = World(n_users=300, n_items=40, mean_relevant=10, rng=3)
     split = world.split(rng=1)

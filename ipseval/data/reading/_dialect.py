@@ -32,6 +32,8 @@ def find_separator(lines: Sequence[str]) -> str:
     best_separator = BLANKS
     best_score = (0, 0)
     for separator in SEPARATORS:
+        if not any(separator in line for line in lines):
+            continue  # every line is a single field
         sizes = Counter(len(split_fields(line, separator)) for line in lines)
         n_fields, n_lines = sizes.most_common(1)[0]
         if n_fields > 1 and (n_lines, n_fields) > best_score:

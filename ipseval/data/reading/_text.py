@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -83,11 +84,11 @@ class Layout:
             return "qrels"
         return ""
 
-    @property
-    def body(self) -> list[tuple[str, ...]]:
+    @cached_property
+    def body(self) -> tuple[tuple[str, ...], ...]:
         """First rows without the header, and without rows of another length."""
         rows = self.rows[1:] if self.header else self.rows
-        return [row for row in rows if len(row) == len(self.columns)]
+        return tuple(row for row in rows if len(row) == len(self.columns))
 
 
 def find_layout(

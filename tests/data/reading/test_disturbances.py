@@ -243,15 +243,13 @@ def check_impressions(log: ipseval.Interactions | ImpressionLog, table: Table) -
     assert log.data["count"].tolist() == [len(table.rows)]
 
 
-@pytest.mark.parametrize("disturbance", HARMLESS)
-@pytest.mark.parametrize("layout", IMPRESSIONS)
+@pytest.mark.parametrize(("layout", "disturbance"), pair_with_layouts(IMPRESSIONS, HARMLESS))
 def test_impressions_are_read_exactly_under_any_name_and_compression(layout, disturbance, tmp_path):
     case = HARMLESS[disturbance](IMPRESSIONS[layout])
     check_impressions(read_case(case, tmp_path), case[2])
 
 
-@pytest.mark.parametrize("disturbance", HARMFUL)
-@pytest.mark.parametrize("layout", IMPRESSIONS)
+@pytest.mark.parametrize(("layout", "disturbance"), pair_with_layouts(IMPRESSIONS, HARMFUL))
 def test_disturbed_impressions_are_read_exactly_or_refused(layout, disturbance, tmp_path):
     case = HARMFUL[disturbance](IMPRESSIONS[layout])
     try:
