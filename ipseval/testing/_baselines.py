@@ -70,7 +70,7 @@ def assert_not_worse(
     UnknownNameError
         For an option that `gate` does not have.
     AssertionError
-        When the gate does not pass: the candidate is worse, suspiciously better, below a limit, or, unless
+        When the gate does not pass: the candidate is worse, suspicious, below a limit, or, unless
         `strict=False`, the gate cannot tell. The message is the decision, the figures and what to do.
     InputError
         When the results are not comparable: other data, options or metric definition.
