@@ -1,9 +1,9 @@
 """The gate on recommenders that were trained on the training part and the test part together.
 
 `python -m benchmarks.gate_leaks` compares three baselines after this mistake with the same baselines without it, on
-public logs of at most 2,000 items and on simulated logs, and prints how much recall@10 they gain and how many of them the gate stops: as it
-is, without the check of the scores, and with `--suspicious 0.2`. The last column has the same baselines without the
-mistake. `--splits N` sets the number of random splits of each log.
+public logs of at most 2,000 items and on simulated logs. It prints how much recall@10 they gain and how many of them
+the gate stops: as it is, without the check of the scores, and with `--suspicious 0.2`. The last column is the number
+of warnings about the baselines without the mistake. `--splits N` sets the number of random splits of each log.
 """
 
 from __future__ import annotations
