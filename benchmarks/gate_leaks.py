@@ -39,15 +39,19 @@ HEADER = (
 )
 
 
-def simulate_logs() -> Iterator[tuple[str, ipseval.Interactions]]:
-    """Yield simulated logs with few and with more interactions per user."""
-    for mean_relevant in (40, 200):
+def list_splits(n_splits: int) -> Iterator[tuple[str, list[ipseval.Split]]]:
+    """Yield random splits of public logs, and pairs of simulated logs in which popularity decides most."""
+    folder = Path(os.environ.get("IPSEVAL_DATA") or ROOT.parent / "shared" / "data")
+    for name, log in read_logs(folder):
+        if log.n_items <= MOST_ITEMS:
+            yield name, [split_random(log, rng=seed) for seed in range(n_splits)]
+    splits = []
+    for seed in range(n_splits):
         world = ipseval.simulation.World(
-            n_users=N_SIMULATED_USERS, n_items=N_SIMULATED_ITEMS, mean_relevant=mean_relevant, rng=0
+            n_users=N_SIMULATED_USERS, n_items=N_SIMULATED_ITEMS, mean_relevant=40, rng=seed
         )
-        log = world.observe(rng=1)
-        n_interactions = len(log) / N_SIMULATED_USERS
-        yield f"simulated, {n_interactions:.0f} interactions per user", log
+        splits.append(world.split(rng=seed))
+    yield "simulated", splits
 
 
 def evaluate_baseline(name: str, log: ipseval.Interactions, split: ipseval.Split) -> ipseval.Evaluation:
@@ -55,13 +59,12 @@ def evaluate_baseline(name: str, log: ipseval.Interactions, split: ipseval.Split
     return ipseval.evaluate({name: fit_scores(name, log)}, split, metrics=["recall@10"])
 
 
-def summarise_log(name: str, log: ipseval.Interactions, n_splits: int) -> tuple[str, ...]:
+def summarise_log(name: str, splits: list[ipseval.Split]) -> tuple[str, ...]:
     """Return the row of a log under `HEADER`."""
     gains: dict[str, list[float]] = {baseline: [] for baseline in BASELINES}
     n_stopped: Counter[str] = Counter()
-    n_decisions = n_splits * len(BASELINES)
-    for seed in range(n_splits):
-        split = split_random(log, rng=seed)
+    n_decisions = len(splits) * len(BASELINES)
+    for split in splits:
         for baseline in BASELINES:
             correct = evaluate_baseline(baseline, split.train, split)
             leaked = evaluate_baseline(baseline, join_parts(split), split)
@@ -83,12 +86,9 @@ def main() -> None:
     add_write_option(parser)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    folder = Path(os.environ.get("IPSEVAL_DATA") or ROOT.parent / "shared" / "data")
     rows = []
-    for name, log in [*read_logs(folder), *simulate_logs()]:
-        if log.n_items > MOST_ITEMS:
-            continue
-        rows.append(summarise_log(name, log, options.splits))
+    for name, splits in list_splits(options.splits):
+        rows.append(summarise_log(name, splits))
         print(*rows[-1], sep="; ", flush=True)
     deliver("gate leaks", markdown(HEADER, rows), options.write)
 
