@@ -41,7 +41,7 @@ EXIT_CODES = """exit codes:
   0    success; of compare: better, or not worse
   1    of compare: worse
   2    wrong input or options, with the reason on standard error
-  3    of compare: suspiciously better
+  3    of compare: suspicious, probably a leak of test data
   4    of compare: cannot tell
   5    of compare: no difference in any user, with a margin of 0
   130  interrupted
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: success. 1, 3, 4 and 5, of `compare`: worse, suspiciously better, cannot tell, no difference and
+        0: success. 1, 3, 4 and 5, of `compare`: worse, suspicious, cannot tell, no difference and
         margin 0. 2: wrong input, or an error in a recommender, with the reason on standard error.
         130: interrupted. 141: the reader of the output closed it.
 

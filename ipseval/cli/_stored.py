@@ -233,7 +233,7 @@ COMPARE = Command(
     description=(
         "Print the paired difference of two stored results, and the decision in the last line.\n"
         "Exit code 0: better, identical, or not worse. 1: worse, or below a limit. 2: not comparable.\n"
-        "3: suspiciously better. 4: cannot tell. 5: no difference, and margin 0."
+        "3: suspicious, probably a leak. 4: cannot tell. 5: no difference, and margin 0."
     ),
     examples=(
         "ipseval compare new.npz old.npz --model v2=v1 --out gates/2026-W31.npz",

@@ -70,7 +70,7 @@ def assert_not_worse(
     UnknownNameError
         For an option that `gate` does not have.
     AssertionError
-        When the gate does not pass: the candidate is worse, suspiciously better, below a limit, or, unless
+        When the gate does not pass: the candidate is worse, suspicious, below a limit, or, unless
         `strict=False`, the gate cannot tell. The message is the decision, the figures and what to do.
     InputError
         When the results are not comparable: other data, options or metric definition.
@@ -296,7 +296,7 @@ def _write_baseline(
 
 
 def _describe_update(evaluation: Evaluation, baseline: str | Path, options: Mapping[str, Any]) -> str:
-    """Return the values that a baseline gets and those that it has had, in one line."""
+    """Return the old and the new values of a baseline in one line."""
     try:
         metric, estimator = choose_criterion(
             evaluation, evaluation, options.get("metric"), options.get("estimator")
@@ -333,7 +333,7 @@ def _describe_change(
     key: tuple[str, str, str],
     old_key: tuple[str, str, str],
 ) -> str:
-    """Return the metric with its new value, after the old value where there is one."""
+    """Return the metric with its old value, if there is one, and its new value."""
     _, metric, _ = key
     value = f"{evaluation.estimate(*key).value:.3g}"
     if old_evaluation is None or old_key not in old_evaluation.estimates:

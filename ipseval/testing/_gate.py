@@ -184,7 +184,7 @@ class Gate(Result):
 
     @property
     def exit_code(self) -> int:
-        """Exit code: 0 better, identical, or not shown to be worse; 1 worse; 3 suspiciously better.
+        """Exit code: 0 better, identical, or not shown to be worse; 1 worse; 3 suspicious.
 
         4 means cannot tell, and 5 no difference with a margin of 0; both are 0 with `strict=False`.
         """

@@ -106,6 +106,16 @@ def test_adjusted_p_values_are_holms_over_all_rows(old, new):
 def test_renamed_recommenders_are_paired_by_the_given_names(old, new):
     diff = new.diff(old, models={"fresh": "gone"})
     assert set(diff.frame["model"]) == {"fresh"}
+    assert (diff.only_new, diff.only_old) == ((), ())  # als and ease are in both
+
+
+def test_recommenders_of_one_evaluation_alone_are_those_that_are_not_compared_under_another_name(old, new):
+    diff = new.diff(old, models={"als": "als"})
+    assert (diff.only_new, diff.only_old) == (("fresh",), ("gone",))
+    assert "Only in" not in repr(new.diff(new, models={"als": "als"}))
+
+
+def test_unknown_names_of_recommenders_are_errors(old, new):
     with pytest.raises(InputError, match="no recommender 'als2'; the new evaluation has als, ease, fresh"):
         new.diff(old, models={"als2": "als"})
 

@@ -6,10 +6,12 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from ipseval.data import Interactions
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.evaluation import Evaluation, evaluate_ranks
+from ipseval.evaluation import Evaluation, evaluate_ranks, evaluate_ratings
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.verdict import ModelRanking, Verdict, WeightSupport
 from ipseval.testing import gate
@@ -397,6 +399,17 @@ def test_unknown_metric_is_named_with_the_metrics_of_both_results_and_the_most_s
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     with pytest.raises(UnknownNameError, match=r"unknown metric 'ndcg@5'.*Choices: recall@5, rr\. These"):
         gate(new, old, metric="ndcg@5")
+
+
+def test_metric_of_which_less_is_better_decides_no_gate():
+    frame = pd.DataFrame({"user": np.repeat(np.arange(20), 2), "item": np.tile([0, 1], 20), "value": 3.0})
+    ratings = Interactions.from_frame(frame, value="value", users=np.arange(20), items=np.arange(2))
+    models = {"old": np.full((20, 2), 2.5), "new": np.full((20, 2), 3.5)}
+    evaluation = evaluate_ratings(models, ratings, metrics=["rmse", "mae"], estimators=["aoa-pooled"])
+    with pytest.raises(InputError, match=r"of which more is better; got rmse\. Choices: none"):
+        gate(evaluation, candidate="new", incumbent="old", metric="rmse")
+    with pytest.raises(InputError, match="no metric in common in both results of which more is better"):
+        gate(evaluation, candidate="new", incumbent="old")
 
 
 @pytest.mark.parametrize(
