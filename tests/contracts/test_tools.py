@@ -15,7 +15,6 @@ from tests.conftest import ROOT
 from tests.mutation.layers import LAYERS, SPEED
 from tests.mutation.run import Score
 from tests.mutation.sample import Mutant, places, sample
-from tests.sources import walk
 from tests.typed.__main__ import PAGES, expected, programs
 
 CODE = """
