@@ -108,7 +108,7 @@ class Sensitivity(Result):
     10  popular  snips-global    0.0     0.339
     11  popular  snips-global    1.0     0.148
     >>> sensitivity.tipping_points()["statement"].tolist()
-    ['taste > popular holds for all γ in [−1, 1]', 'taste > popular holds for all γ in [−1, 1]']
+    ['taste > popular does not depend on γ', 'taste > popular holds for all γ in [−1, 1]']
     """
 
     frame: pd.DataFrame

@@ -170,7 +170,8 @@ class PowerLawPropensity:
         if (train is None) == (popularity is None):
             raise InputError("fit takes either training interactions or popularity=.")
         if train is not None:
-            train = as_training_log(train)
+            if type(train) is not Interactions:
+                train = as_training_log(train)
             popularity = train.popularity
         assert popularity is not None
         counts = check_counts("popularity", popularity)

@@ -108,5 +108,5 @@ def test_evaluating_one_metric_by_one_estimator_enters_few_files():
     evaluation = evaluate()
     files = count_entered_files(evaluate)
     with_print = files | count_entered_files(lambda: repr(evaluation))
-    assert len(files) <= MOST_FILES, sorted(files)
+    assert len(files) <= MOST_FILES, "\n".join(sorted(files))
     assert len(with_print) <= MOST_FILES_WITH_PRINT, sorted(with_print)

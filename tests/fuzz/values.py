@@ -130,7 +130,7 @@ def right(folder: Path) -> dict[str, Any]:
         **dict.fromkeys(("correction", "plan_exposure.correction"), correction.correct_path(corrected)), **read_values(frame, folder), **slate_values(frame, folder),
         "beyond_accuracy.models": {"a": ipseval.rank_positives(scores, split, top_k=2)},
         "frame": frame, "train": split.train, "test": split.test, "log": log, "split": split,
-        "evaluate.split": split,
+        "evaluate.split": split, "correct.split": split,
         "models": models, "model": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "RandomExposure.from_frame.ids": split,
         "RandomExposure.from_frame.frame": frame.assign(positive=frame["value"] > 3)[["user", "item", "positive"]],

@@ -11,7 +11,7 @@ from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.reading._logs import read
 from ipseval.data.reading.column_names import match_columns
 from ipseval.data.reading.held_tables import unpack_table
-from ipseval.data.reading.rating_scale import Threshold
+from ipseval.data.reading.rating_scale import Threshold, check_threshold
 from ipseval.errors import InputError
 from ipseval.utils.columns import as_frame
 from ipseval.utils.types import BoolArray, HasIds
@@ -54,6 +54,7 @@ def read_random_exposure(table: Any, ids: HasIds, threshold: Threshold | None = 
     >>> read_random_exposure(shown, read(shown, threshold="all"), threshold=4)
     RandomExposure(3 pairs, 2 positive; 2 of 2 users)
     """
+    threshold = check_threshold(threshold)
     table = unpack_table(table)
     log = read(table, users=ids.user_ids, items=ids.item_ids, threshold="all")
     if isinstance(log, ImpressionLog):
