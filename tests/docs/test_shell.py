@@ -67,7 +67,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow  # with the documentation site: see `.ci/run`
+@pytest.mark.slow  # test_tutorial.py compares its outputs, with the documentation site: see `.ci/run`
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monkeypatch):
     small = run_demo(n_users=60, n_items=80)
@@ -194,6 +194,8 @@ def write_what_the_examples_name(folder: Path, coat: Path) -> None:
     (folder / "gates").mkdir()
     for name in ("result.npz", "baseline.npz", "new.npz", "old.npz", "books.npz", "music.npz"):
         result.save(folder / name)
+    (folder / "notes.toml").write_text('[data]\nsource = "log of a shop, 2026-01"\n', encoding="utf-8")
+    (folder / "gate.toml").write_text('[gate]\n"recall@10" = {margin = 0.01}\n', encoding="utf-8")
 
 
 @pytest.mark.slow
