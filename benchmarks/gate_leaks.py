@@ -2,8 +2,9 @@
 
 `python -m benchmarks.gate_leaks` compares three baselines after this mistake with the same baselines without it, on
 public logs of at most 2,000 items and on simulated logs. It prints how much recall@10 they gain, how many of them
-`evaluate` warns about, and how many the gate does not pass: as it is, without the warning, and with `--suspicious
-0.2`. The last column is the number of such warnings about the baselines without the mistake. `--splits N` sets the number of random splits of each log.
+`evaluate` warns about, and how many the gate does not pass: as it is, without the warning, and with
+`--suspicious 0.2`. The last column is the number of such warnings about the baselines without the mistake.
+`--splits N` sets the number of random splits of each log.
 """
 
 from __future__ import annotations
