@@ -61,6 +61,13 @@ def evaluate_baseline(name: str, log: ipseval.Interactions, split: ipseval.Split
     return ipseval.evaluate({name: fit_scores(name, log)}, split, metrics=["recall@10"])
 
 
+def format_gain(gain: float) -> str:
+    """Return a relative gain in percent, with its sign unless it is 0."""
+    if abs(gain) < 0.005:
+        return "0%"
+    return f"{gain:+,.0%}".replace("-", "−")
+
+
 def warns_of_leak(evaluation: ipseval.Evaluation) -> bool:
     """Return whether an evaluation warns that its recommender was trained on the test part."""
     return any(warning.code == "test-like-training" for warning in evaluation.sanity)
@@ -82,7 +89,7 @@ def summarise_log(name: str, splits: list[ipseval.Split]) -> tuple[str, ...]:
             n_stopped["by gain"] += not gate(replace(leaked, sanity=()), correct).has_passed
             n_stopped["strict"] += not gate(leaked, correct, suspicious=0.2).has_passed
             n_stopped["correct"] += warns_of_leak(correct)
-    cells = [f"{np.mean(values):+.0%}" for values in gains.values()]
+    cells = [format_gain(float(np.mean(values))) for values in gains.values()]
     kinds = ("warned", "stopped", "by gain", "strict", "correct")
     counts = [f"{n_stopped[kind]} of {n_decisions}" for kind in kinds]
     return name, *cells, *counts
