@@ -133,7 +133,7 @@ class BaselineChecks:
             raise
 
     def _keep_line(self, name: str | None, line: str) -> None:
-        """Keep a decision for the summary after the tests; `name` is that of the stored evaluation."""
+        """Keep a decision for the summary after the tests; `name` names the stored evaluation."""
         if name is not None:
             line = f"{name}: {line}"
         if self.node is not None:

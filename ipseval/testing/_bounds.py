@@ -154,7 +154,7 @@ class Difference:
         return bound_loss + power_term * math.sqrt(1 + error_variance * n_errors**2)
 
     def _smallest_visible_share(self, level: float, margin: float) -> float:
-        """Return the share of users with the largest loss whose bound is below −margin with 80% power.
+        """Return the smallest share of users with the largest loss that is called worse with 80% power.
 
         The others lose nothing. Of n users, k lose with the probability of a binomial distribution, so that
         P(at least k) = I_p(k, n − k + 1) with the share p and the regularised incomplete beta function I.

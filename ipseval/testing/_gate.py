@@ -708,7 +708,7 @@ def _choose_verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Ver
 
 
 def _raise_missing_metric(metric: str, new: Evaluation, old: Evaluation) -> NoReturn:
-    """Raise an error for a metric that cannot decide, with those of both results that can."""
+    """Raise an error for a metric that cannot decide, with the metrics of both results."""
     common_metrics = []
     for label in new.metrics:
         if label in old.metrics and label not in RATING_METRICS:

@@ -317,14 +317,11 @@ def test_a_stored_result_is_shown_as_it_was_printed_and_becomes_a_page(folder, c
 
 
 def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
-    # Of several pairs none is chosen: all are shown, and nothing passes.
+    # Of several pairs none is chosen, and nothing passes.
     assert main(["compare", "1.npz", "0.npz", "--format", "csv"]) == 2
     captured = capsys.readouterr()
     assert "Name the pair by --model" in captured.err
-    frame = pd.read_csv(io.StringIO(captured.out))
-    plain = frame[frame["estimator"] == "aoa"]
-    assert plain["model"].tolist() == ["popularity", "random"]
-    assert (plain["difference"] == 0).all()  # γ changes no plain average
+    assert captured.out == ""
     pair = ["--model", "random=popularity"]
     assert main(["compare", "1.npz", "1.npz", *pair, "--format", "csv"]) == 4
     assert main(["compare", "1.npz", "0.npz", *pair, "--out", "diff.html", "--quiet"]) == 4

@@ -124,6 +124,17 @@ def test_smallest_visible_loss_is_detected_in_four_of_five_samples(n):
     assert 0.8 - 4 * np.sqrt(0.16 / 300) <= seen <= 0.92
 
 
+@pytest.mark.parametrize("n", [50, 500])
+def test_equal_recommender_passes_in_four_of_five_samples_if_the_margin_is_the_smallest_visible_loss(n):
+    samples = np.random.default_rng(9).choice([-1.0, 0.0, 1.0], (300, n), p=[0.2, 0.6, 0.2])
+    has_passed = []
+    for sample in samples:
+        paired = difference(sample)
+        has_passed.append(paired.bounds(LEVEL)[0] >= -paired.smallest_visible(LEVEL, 0.0))
+    assert np.mean(has_passed) >= 0.8 - 4 * np.sqrt(0.16 / 300)
+    assert np.mean(has_passed) < 1
+
+
 def test_smallest_visible_loss_accounts_for_the_error_of_the_standard_error():
     user_differences = np.repeat([0.0, 0.9, -0.9], [180, 10, 10])
     paired = difference(user_differences)
