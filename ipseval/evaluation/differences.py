@@ -232,11 +232,11 @@ def _match_models(
     )
 
 
-def _list_missing(models: Sequence[str], other_models: Sequence[str], compared: Set[str]) -> list[str]:
+def _list_missing(models: Sequence[str], other_models: Sequence[str], compared_names: Set[str]) -> list[str]:
     """Return the models that the other evaluation lacks and that are not compared under another name."""
     missing = []
     for model in models:
-        if model not in other_models and model not in compared:
+        if model not in other_models and model not in compared_names:
             missing.append(model)
     return missing
 
