@@ -308,7 +308,7 @@ BAD_CALLS = {
     "5-core of .* is empty; use a smaller k": lambda: k_core(make_timed_log(), 5),
     "integer >= 1": lambda: k_core(make_timed_log(), 0),
     r"^log must be Interactions; got int\. Pass Interactions\.from_frame": lambda: split_random(3),
-    "^log must be Interactions; got str": lambda: k_core("log.csv"),
+    r"^log\.csv does not exist": lambda: k_core("log.csv"),
     r"threshold applies to data that are read; got a log\.": lambda: split_random(
         make_timed_log(), threshold=3
     ),
