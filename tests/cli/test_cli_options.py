@@ -148,7 +148,9 @@ def test_random_exposure_is_positive_from_the_threshold_on(folder):
     known = asked("correct", "log.csv", "--random-exposure", "known.csv")
     assert load_random_exposure(known, split).positive.tolist() == [1, 0, 0, 0, 0]
     with pytest.raises(InputError, match="has values from 1 to 5 and no threshold"):
-        load_random_exposure(asked("correct", "log.csv", "--random-exposure", "rated.csv:value=rating"), split)
+        load_random_exposure(
+            asked("correct", "log.csv", "--random-exposure", "rated.csv:value=rating"), split
+        )
     found = asked("correct", "log.csv", "--random-exposure", "rated.csv:user=user,threshold=4")
     assert load_random_exposure(found, split).positive.tolist() == [0, 0, 1, 1, 1]
 

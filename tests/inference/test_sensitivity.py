@@ -512,7 +512,9 @@ def test_statements_of_pairs_worked_by_hand(reference, b, names, points, stateme
         assert row["model"] + row["other"] == names
 
 
-@pytest.mark.parametrize(("gap", "statement"), [(0.9e-12, "a = b for all"), (1.1e-12, "b > a does not depend on γ")])
+@pytest.mark.parametrize(
+    ("gap", "statement"), [(0.9e-12, "a = b for all"), (1.1e-12, "b > a does not depend on γ")]
+)
 @pytest.mark.parametrize("unit", [1.0, 1e6])
 def test_a_difference_of_a_millionth_of_a_millionth_is_rounding(gap, statement, unit):
     curves = {"a": [unit] * 3, "b": [unit * (1 + gap)] * 3}
