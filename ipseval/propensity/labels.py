@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 from ipseval.errors import InputError, UnknownNameError
@@ -89,7 +89,7 @@ def parse_propensity(label: str) -> PropensityModel:
     UnknownNameError
         For a name that is not in `PROPENSITIES`, or an option that the model does not have.
     InputError
-        When the label does not parse, or the model refuses a value.
+        When the label does not parse or lacks an option without default, or the model refuses a value.
 
     See Also
     --------
@@ -110,6 +110,7 @@ def parse_propensity(label: str) -> PropensityModel:
     name, text_after_colon, text_in_brackets = match.groups()
     model_class = PROPENSITIES.find(name, FOREIGN_NAMES)
     options = _parse_options(text_after_colon or text_in_brackets or "", name, model_class)
+    _check_required_options(options, name, model_class)
     model: PropensityModel = model_class(**options)
     return model
 
@@ -129,10 +130,7 @@ def _parse_options(text: str, name: str, model_class: type[Any]) -> dict[str, Op
         option_text, equals, value_text = assignment.partition("=")
         option = option_text.strip()
         if option in DATA_OPTIONS and option in parameters:
-            raise InputError(
-                f"{option} of {name} holds data, which a label cannot; make a {model_class.__name__} in "
-                "Python."
-            )
+            raise _build_data_error(option, name, model_class)
         if option not in allowed_names:
             raise UnknownNameError(f"option of {name}", option, allowed_names)
         if not equals or option in options:
@@ -141,6 +139,31 @@ def _parse_options(text: str, name: str, model_class: type[Any]) -> dict[str, Op
             )
         options[option] = _parse_option_value(value_text.strip())
     return options
+
+
+def _check_required_options(options: dict[str, OptionValue], name: str, model_class: type[Any]) -> None:
+    """Raise `InputError` unless a label has every option without default."""
+    missing_names = []
+    for parameter in signature(model_class).parameters.values():
+        is_named = parameter.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        if is_named and parameter.default is Parameter.empty and parameter.name not in options:
+            missing_names.append(parameter.name)
+    if not missing_names:
+        return
+    for option in missing_names:
+        if option in DATA_OPTIONS:
+            raise _build_data_error(option, name, model_class)
+    assignments = ",".join(f"{option}=VALUE" for option in missing_names)
+    raise InputError(
+        f"{name} must have a value for {' and '.join(missing_names)}; got none. Add {assignments} to the label."
+    )
+
+
+def _build_data_error(option: str, name: str, model_class: type[Any]) -> InputError:
+    """Return the error of an option that holds data."""
+    return InputError(
+        f"{option} of {name} holds data, which a label cannot; make a {model_class.__name__} in Python."
+    )
 
 
 def _parse_option_value(text: str) -> OptionValue:

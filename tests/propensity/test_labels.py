@@ -57,3 +57,19 @@ def test_partitions_of_users_accept_a_label():
     assert fitted.item == pytest.approx([1, 2, 3])  # the root of n* + 1
     with pytest.raises(UnknownNameError, match="Did you mean 'power-law'"):
         _fit_propensity("powerlow", np.array([1, 4, 9]))
+
+
+def test_a_label_without_required_data_names_the_class_to_use():
+    with pytest.raises(InputError, match=r"exposure of direct holds data.*make a DirectPropensity in Python"):
+        parse_propensity("direct")
+
+
+def test_a_label_without_a_required_value_names_it(monkeypatch):
+    class TwoValues:
+        def __init__(self, a: float, b: float):
+            self.values = (a, b)
+
+    monkeypatch.setattr("ipseval.propensity.labels.PROPENSITIES.find", lambda name, foreign: TwoValues)
+    assert parse_propensity("two-values:a=1,b=2").values == (1, 2)
+    with pytest.raises(InputError, match=r"two-values must have a value for b; got none\. Add b=VALUE"):
+        parse_propensity("two-values:a=1")
