@@ -107,6 +107,7 @@ def assert_not_worse(
     """
     __tracebackhide__ = True  # pytest shows the line of the test only
     try:
+        _refuse_model_as_baseline(evaluation, baseline, options)
         check_gate_options(options)
         if update:
             _write_baseline(evaluation, baseline, report, options)
@@ -271,6 +272,23 @@ def _pair_names(evaluation: Evaluation, models: str | Iterable[str] | None) -> d
     if isinstance(models, dict):
         return dict(models)
     return {name: name for name in models}
+
+
+def _refuse_model_as_baseline(
+    evaluation: Evaluation, baseline: str | Path, options: Mapping[str, Any]
+) -> None:
+    """Raise `InputError` for the name of a recommender of the evaluation in place of a path."""
+    models = evaluation.models if isinstance(evaluation, Evaluation) else []
+    if not isinstance(baseline, str) or baseline not in models or Path(baseline).exists():
+        return
+    candidate = options.get("candidate", options.get("model"))
+    rest = [model for model in models if model != baseline]
+    if candidate not in rest:
+        candidate = rest[0] if len(rest) == 1 else "…"
+    raise InputError(
+        f"baseline must be the path of a stored evaluation; got {baseline!r}, a recommender of this evaluation. "
+        f"Use assert ipseval.testing.gate(evaluation, candidate={candidate!r}, incumbent={baseline!r}).has_passed."
+    )
 
 
 def _load_baseline(baseline: str | Path) -> Evaluation:

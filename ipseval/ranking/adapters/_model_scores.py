@@ -229,11 +229,20 @@ def _check_model_ids(row: IntArray, model_ids: AnyArray, split_ids: AnyArray, ro
     is_outside[row[is_known]] = False
     if is_known.any() and not is_outside.any():
         return
+    has_row_numbers = np.array_equal(split_ids, np.arange(model_ids.size))
+    advice = (
+        "Train the model on split.train, or, where it knows more than the split, pass "
+        "ipseval.adapters.adapt(model, split, unknown='last')."
+    )
+    if has_row_numbers and not is_known.any():
+        advice = (
+            "The split has numbers of rows and columns in place of ids. Pass those of the matrices in their order, "
+            "as in users=model.user_ids, items=model.item_ids."
+        )
     raise InputError(
         f"{label}: {int(is_outside.sum())} of its {model_ids.size} {role} ids are not in the split "
         f"(the model has {format_examples(model_ids[is_outside])}; the split has {format_examples(split_ids)}). Ids "
-        "must be the same values of the same type. Train the model on split.train, or, where it knows more "
-        "than the split, pass ipseval.adapters.adapt(model, split, unknown='last')."
+        f"must be the same values of the same type. {advice}"
     )
 
 
