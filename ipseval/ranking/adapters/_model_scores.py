@@ -192,11 +192,14 @@ def _find_model_rows(
 
     if model_ids is None:
         if n_rows is not None and n_rows != split_ids.size:
+            hint = ""
+            if (scores.n_users, scores.n_items) == (split.n_items, split.n_users):
+                hint = " If the matrices are items × users, transpose them: train=train.T, test=test.T."
             raise InputError(
                 f"{label} has {n_rows} {role}s and the split {split_ids.size} ({format_examples(split_ids)}). The "
                 f"model carries no ids, so its rows must be in the order of split.{role}_ids: train it on "
                 "split.train.to_csr(), or name its rows with "
-                "ipseval.adapters.adapt(model, split, users=…, items=…)."
+                f"ipseval.adapters.adapt(model, split, users=…, items=…).{hint}"
             )
         return None
 
