@@ -517,7 +517,8 @@ SIZES = "n_users=[100, 400], n_items=[10, 20], positive_share=0.05"
 LOG_PLAN = f"ipseval.plan_exposure(ipseval.correct(models, split), {SIZES})"
 METRIC_PLAN = f"ipseval.plan_exposure(ipseval.correct(models, split, metrics=['recall@10']), {SIZES})"
 SPLIT = ", where split = ipseval.Split.from_frames(train, test)"
-FITTED_GAMMA = "propensity=ipseval.PowerLawPropensity(gamma='fit', exposure=ipseval.RandomExposure.from_frame(frame, split))"
+EXPOSURE = "ipseval.RandomExposure.from_frame(frame, split)"
+FITTED_GAMMA = f"propensity=ipseval.PowerLawPropensity(gamma='fit', exposure={EXPOSURE})"
 CALLS_BY_FUNCTION = {
     "plan_exposure": {
         "": LOG_PLAN + SPLIT,
