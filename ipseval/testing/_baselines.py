@@ -30,6 +30,7 @@ FAILURE_ADVICE = {
     4: "Evaluate more users, pass margin= to tolerate a loss, or strict=False to pass with a warning.",
     5: "Pass a margin above 0, or strict=False to pass with a warning.",
 }
+MARGIN_PARTS = 5  # the old value over the margin that is suggested in place of one that is too large
 MAX_FIGURES = 8  # lines of a failure, so that the whole of it fits on a screen
 ADVICE = "Write it: evaluation.save(path, ranks=False), ipseval evaluate --out, or pytest --ipseval-update."
 
@@ -120,7 +121,7 @@ def assert_not_worse(
             report(line)
     conclusion = f"{decision.verdict}, compared with {baseline}"
     if not decision.has_passed:
-        advice = FAILURE_ADVICE[decision.exit_code]
+        advice = _advise_on_failure(decision)
         raise AssertionError("\n".join([conclusion, *_list_figures(decision), advice]))
     outcomes = [decision.outcome] if isinstance(decision, Gate) else list(decision.frame["outcome"])
     if any(outcome in INCONCLUSIVE for outcome in outcomes):
@@ -139,6 +140,17 @@ def _decide(
     if rules is None and limits is None:
         return gate(evaluation, stored_evaluation, **options)
     return gate_metrics(evaluation, stored_evaluation, rules=rules, limits=limits, **options)
+
+
+def _advise_on_failure(decision: Gate | MetricGates) -> str:
+    """Return what to do about a gate that does not pass."""
+    is_undecided = isinstance(decision, Gate) and decision.outcome == "cannot tell"
+    if is_undecided and decision.margin >= decision.old > 0:
+        return (
+            f"A margin of {decision.margin:.3g} is not below the old value, {decision.old:.3g}, so it tolerates "
+            f"every loss. Pass a smaller one, such as margin={decision.old / MARGIN_PARTS:.1g}."
+        )
+    return FAILURE_ADVICE[decision.exit_code]
 
 
 def _list_decisions(decision: Gate | MetricGates) -> list[str]:
