@@ -144,8 +144,11 @@ def _decide(
 
 def _advise_on_failure(decision: Gate | MetricGates) -> str:
     """Return what to do about a gate that does not pass."""
-    is_undecided = isinstance(decision, Gate) and decision.outcome == "cannot tell"
-    if is_undecided and decision.margin >= decision.old > 0:
+    if (
+        isinstance(decision, Gate)
+        and decision.outcome == "cannot tell"
+        and decision.margin >= decision.old > 0
+    ):
         return (
             f"A margin of {decision.margin:.3g} is not below the old value, {decision.old:.3g}, so it tolerates "
             f"every loss. Pass a smaller one, such as margin={decision.old / MARGIN_PARTS:.1g}."
