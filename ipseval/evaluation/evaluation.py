@@ -253,7 +253,7 @@ class Evaluation(Result):
             raise InputError(
                 f"no estimate ({model!r}, {metric!r}, {estimator!r}); models: {', '.join(self.models)}; "
                 f"metrics: {', '.join(self.metrics)}; estimators: {', '.join(self.estimators)}. Pass names of "
-                f"these, as in {self._word_example('estimate', (model, metric, estimator))}."
+                f"these, as in {self._word_names((model, metric, estimator))}."
             ) from None
 
     def _metric_label(self, label: str) -> str:
@@ -325,6 +325,10 @@ class Evaluation(Result):
             return f"compare(reference={(names or self.models)[0]!r})"
         if function not in ("per_user", "estimate"):
             return None
+        return f"{function}{self._word_names(values)}"
+
+    def _word_names(self, values: Sequence[object]) -> str:
+        """Return the arguments that name an estimate, with the names among `values`."""
         names = []
         for labels, default in (
             (self.models, self.models[0]),
@@ -333,7 +337,7 @@ class Evaluation(Result):
         ):
             named = [value for value in values if isinstance(value, str) and value in labels]
             names.append(named[0] if named else default)
-        return f"{function}({', '.join(map(repr, names))})"
+        return f"({', '.join(map(repr, names))})"
 
     def with_intervals(
         self,

@@ -550,12 +550,18 @@ class Metric(ABC):
             return
         requirement = "the whole ranking"
         padding_advice = ""
+        example = f", as in {self.name}@{depth}"
         if self.cutoff is not None:
+            example = ""
             requirement = f"the first {self.cutoff} ranks"
             padding_advice = f", or pad the lists with misses: ranked.pad_lists({self.cutoff})"
+        if self.takes_cutoff == "none":
+            raise InputError(
+                f"{self.label} reads {requirement}, but the lists end at rank {depth}; pass the scores of all items."
+            )
         raise InputError(
             f"{self.label} reads {requirement}, but the lists end at rank {depth}; use a cutoff of at most "
-            f"{depth}, or pass the scores of all items{padding_advice}."
+            f"{depth}{example}, or pass the scores of all items{padding_advice}."
         )
 
     def _resolve_unbiased_tie_rule(self, positives: RankedPositives, ties: TieChoice) -> TieRule:

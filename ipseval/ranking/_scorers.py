@@ -247,7 +247,10 @@ def _check_shape(array: Matrix, expected: tuple[int, ...], name: str) -> None:
     if array.shape == expected[::-1]:
         hint = " It looks transposed."
     if array.shape == tuple(size + 1 for size in expected):
-        hint = " Does its first row and column belong to padding? Pass scores[1:, 1:]."
+        hint = (
+            " Does its first row and column belong to padding? Pass scores[1:, 1:], and the ids of its rows and "
+            "columns as users= and items= unless they are sorted."
+        )
     if array.dtype.kind in "iu" and array.shape[:1] == expected[:1] and array.shape < expected:
         hint = f" Are these items, {PLACES.format('items')}"
     raise InputError(

@@ -30,6 +30,7 @@ FAILURE_ADVICE = {
     4: "Evaluate more users, pass margin= to tolerate a loss, or strict=False to pass with a warning.",
     5: "Pass a margin above 0, or strict=False to pass with a warning.",
 }
+MARGIN_PARTS = 5  # the old value over the margin that is suggested in place of one that is too large
 MAX_FIGURES = 8  # lines of a failure, so that the whole of it fits on a screen
 ADVICE = "Write it: evaluation.save(path, ranks=False), ipseval evaluate --out, or pytest --ipseval-update."
 
@@ -107,6 +108,7 @@ def assert_not_worse(
     """
     __tracebackhide__ = True  # pytest shows the line of the test only
     try:
+        _refuse_model_as_baseline(evaluation, baseline, options)
         check_gate_options(options)
         if update:
             _write_baseline(evaluation, baseline, report, options)
@@ -119,7 +121,7 @@ def assert_not_worse(
             report(line)
     conclusion = f"{decision.verdict}, compared with {baseline}"
     if not decision.has_passed:
-        advice = FAILURE_ADVICE[decision.exit_code]
+        advice = _advise_on_failure(decision)
         raise AssertionError("\n".join([conclusion, *_list_figures(decision), advice]))
     outcomes = [decision.outcome] if isinstance(decision, Gate) else list(decision.frame["outcome"])
     if any(outcome in INCONCLUSIVE for outcome in outcomes):
@@ -138,6 +140,20 @@ def _decide(
     if rules is None and limits is None:
         return gate(evaluation, stored_evaluation, **options)
     return gate_metrics(evaluation, stored_evaluation, rules=rules, limits=limits, **options)
+
+
+def _advise_on_failure(decision: Gate | MetricGates) -> str:
+    """Return what to do about a gate that does not pass."""
+    if (
+        isinstance(decision, Gate)
+        and decision.outcome == "cannot tell"
+        and decision.margin >= decision.old > 0
+    ):
+        return (
+            f"A margin of {decision.margin:.3g} is not below the old value, {decision.old:.3g}, so it tolerates "
+            f"every loss. Pass a smaller one, such as margin={decision.old / MARGIN_PARTS:.1g}."
+        )
+    return FAILURE_ADVICE[decision.exit_code]
 
 
 def _list_decisions(decision: Gate | MetricGates) -> list[str]:
@@ -271,6 +287,23 @@ def _pair_names(evaluation: Evaluation, models: str | Iterable[str] | None) -> d
     if isinstance(models, dict):
         return dict(models)
     return {name: name for name in models}
+
+
+def _refuse_model_as_baseline(
+    evaluation: Evaluation, baseline: str | Path, options: Mapping[str, Any]
+) -> None:
+    """Raise `InputError` for the name of a recommender of the evaluation in place of a path."""
+    models = evaluation.models if isinstance(evaluation, Evaluation) else []
+    if not isinstance(baseline, str) or baseline not in models or Path(baseline).exists():
+        return
+    candidate = options.get("candidate", options.get("model"))
+    rest = [model for model in models if model != baseline]
+    if candidate not in rest:
+        candidate = rest[0] if len(rest) == 1 else "…"
+    raise InputError(
+        f"baseline must be the path of a stored evaluation; got {baseline!r}, a recommender of this evaluation. "
+        f"Use assert ipseval.testing.gate(evaluation, candidate={candidate!r}, incumbent={baseline!r}).has_passed."
+    )
 
 
 def _load_baseline(baseline: str | Path) -> Evaluation:

@@ -77,6 +77,8 @@ SHELL_COMPARISON_ADVICE = (
 HASH_LENGTH = 64  # hexadecimal digits of a SHA-256 hash
 N_HASH_DIGITS_SHOWN = 12
 NAME_OPTIONS = ("candidate", "incumbent", "metric", "estimator")
+ROLE_NAMES = ("model", "models", "name", "new")  # names of an option that stand for the candidate
+MARGIN_NAMES = ("tolerance", "tol", "max_loss", "atol")
 GATE_OPTIONS = (*NAME_OPTIONS, "margin", "weeks", "suspicious", "strict", "confidence_level")
 
 
@@ -620,7 +622,7 @@ def check_gate_options(options: Mapping[str, Any]) -> None:
     """
     for name in options:
         if name not in GATE_OPTIONS:
-            raise UnknownNameError("option", name, GATE_OPTIONS, suggest_replacement(name))
+            raise UnknownNameError("option", name, GATE_OPTIONS, _suggest_gate_option(name, options[name]))
     for name in NAME_OPTIONS:
         check_type(name, options.get(name), (str, type(None)))
     if options.get("margin") is not None:
@@ -633,6 +635,19 @@ def check_gate_options(options: Mapping[str, Any]) -> None:
         check_bool("strict", options["strict"])
     if "confidence_level" in options:
         check_fraction("confidence_level", options["confidence_level"])
+
+
+def _suggest_gate_option(name: str, value: object) -> str:
+    """Return a sentence with the option of `gate` in place of an unknown one, and "" for other names."""
+    if name in ROLE_NAMES:
+        text = repr(value) if isinstance(value, str) else "…"
+        new, has_both, old = text.strip("'").partition("=")
+        if has_both:
+            return f"Use candidate={new!r} and incumbent={old!r}."
+        return f"Use candidate={text} for the new recommender, and incumbent= for the old."
+    if name in MARGIN_NAMES:
+        return f"Use margin={value!r:.60}."
+    return suggest_replacement(name)
 
 
 def check_has_model(role: str, name: str | None, evaluation: Evaluation) -> None:

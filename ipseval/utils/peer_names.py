@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection
 
 NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
@@ -457,6 +458,23 @@ NAMES_BY_REPLACEMENT: dict[str, tuple[str, ...]] = {
         "position_propensity",
         "examination_model",
     ),
+    "ipseval.evaluate({'run': run}, train=train, test=qrels), or split=ipseval.Split.from_frames(None, qrels) "
+    "where there is no training log": (
+        "evaluate_run",
+        "evaluate_runs",
+        "evaluate_lists",
+        "evaluate_qrels",
+    ),
+    "ipseval.evaluate({'model': (model, dataset)}, train=train, test=test), with the data set it was trained on": (
+        "recbole",
+        "rectools",
+        "lightfm",
+    ),
+    "ipseval.evaluate({'model': model}, train=train, test=test), which takes the trained model itself": (
+        "cornac",
+        "lenskit",
+        "surprise",
+    ),
     "ipseval.read(frame, clicked=…, propensity=…), or ipseval.datasets.load_open_bandit(path)": (
         "from_obp",
         "load_obp",
@@ -492,6 +510,40 @@ OWN_OPTIONS = {
     "reference": ("baseline", "control"),
 }
 OWN_OPTION_BY_NAME = {name: option for option, names in OWN_OPTIONS.items() for name in names}
+
+
+# What to use for an unknown option of one function; "" stands for all options without a line of their own.
+SIZES = "n_users=[100, 400], n_items=[10, 20], positive_share=0.05"
+LOG_PLAN = f"ipseval.plan_exposure(ipseval.correct(models, split), {SIZES})"
+METRIC_PLAN = f"ipseval.plan_exposure(ipseval.correct(models, split, metrics=['recall@10']), {SIZES})"
+SPLIT = ", where split = ipseval.Split.from_frames(train, test)"
+EXPOSURE = "ipseval.RandomExposure.from_frame(frame, split)"
+FITTED_GAMMA = f"propensity=ipseval.PowerLawPropensity(gamma='fit', exposure={EXPOSURE})"
+CALLS_BY_FUNCTION = {
+    "plan_exposure": {
+        "": LOG_PLAN + SPLIT,
+        "metric": METRIC_PLAN + SPLIT,
+        "metrics": METRIC_PLAN + SPLIT,
+        "difference": f"the column smallest_difference of {LOG_PLAN}{SPLIT}",
+    },
+    "PowerLawPropensity.fit": {"random_exposure": FITTED_GAMMA, "exposure": FITTED_GAMMA},
+}
+
+
+def suggest_call(function: str, option: str, options: Collection[str]) -> str:
+    """Return a sentence with the call to use for an unknown option of a function, "" if there is none.
+
+    A misspelt option, which resembles one of `options`, is left to the list of similar names.
+    """
+    calls = CALLS_BY_FUNCTION.get(function, {})
+    if option in calls:
+        return f"Use {calls[option]}."
+    if "" not in calls or difflib.get_close_matches(option, options, n=1, cutoff=SIMILAR_OPTION):
+        return ""
+    return f"Use {calls['']}."
+
+
+SIMILAR_OPTION = 0.8  # similarity from which an unknown option counts as misspelt
 
 
 def suggest_own_option(name: str, value: object, options: Collection[str]) -> str:

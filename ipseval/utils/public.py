@@ -25,7 +25,7 @@ from ipseval.utils.annotations import (
     resolve_annotations,
 )
 from ipseval.utils.constructors import NamedConstructors, word_frame_error
-from ipseval.utils.peer_names import suggest_option, suggest_own_option, suggest_replacement
+from ipseval.utils.peer_names import suggest_call, suggest_option, suggest_own_option, suggest_replacement
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -157,7 +157,7 @@ def _describe_unknown_argument(
     options = _select_names(visible, keyword_kinds)
     unknown = [option for option in kwargs if option not in options]
     if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
-        advice = _advise_option(unknown[0], options, kwargs[unknown[0]])
+        advice = _advise_option(name, unknown[0], options, kwargs[unknown[0]])
         return f"{name} has no option {unknown[0]}=. {advice}"
 
     n_positions = sum(parameter.kind in positional_kinds for parameter in visible)
@@ -170,6 +170,7 @@ def _describe_unknown_argument(
         example = _word_example(function, args)
         if example is not None:
             advice = f"Pass {example}."
+        advice = suggest_call(name, "", options) or advice
         return f"{name} accepts {positional} by position. {advice}"
     return None
 
@@ -183,9 +184,10 @@ def _select_names(parameters: Iterable[inspect.Parameter], kinds: Sequence[objec
     return names
 
 
-def _advise_option(option: str, options: Sequence[str], value: object) -> str:
+def _advise_option(function: str, option: str, options: Sequence[str], value: object) -> str:
     """Return the option to use in place of an unknown one, in a sentence."""
-    advice = suggest_own_option(option, value, options) or suggest_option(option, value)
+    advice = suggest_own_option(option, value, options) or suggest_call(function, option, options)
+    advice = advice or suggest_option(option, value)
     if advice:
         return advice
     similar = difflib.get_close_matches(option, options, n=1)

@@ -32,6 +32,7 @@ class SetUpCall:
     words: str = ""
     instead: str = ""
     same_as: str = ""
+    estimates: list[str] = field(default_factory=list)
     is_mistake: bool = False
 
     @property
@@ -39,10 +40,10 @@ class SetUpCall:
         return "\n".join(self.lines)
 
 
-def read_calls() -> dict[str, list[SetUpCall]]:
-    """Return the calls of each library in the table."""
+def read_calls(table: Path) -> dict[str, list[SetUpCall]]:
+    """Return the calls of each library in a table."""
     calls: dict[str, list[SetUpCall]] = {}
-    for line in TABLE.read_text("utf-8").splitlines():
+    for line in table.read_text("utf-8").splitlines():
         if line.startswith("## "):
             group = calls.setdefault(line[3:], [])
         elif line.startswith("#"):
@@ -58,12 +59,14 @@ def read_calls() -> dict[str, list[SetUpCall]]:
             group[-1].instead = line[4:]
         elif line.startswith("  = "):
             group[-1].same_as = line[4:]
+        elif line.startswith("  ~ "):
+            group[-1].estimates.append(line[4:])
         elif line:
             group[-1].lines.append(line)
     return calls
 
 
-CALLS = read_calls()
+CALLS = read_calls(TABLE)
 
 
 def run_call(text: str, names: dict[str, object]) -> object:

@@ -68,11 +68,19 @@ def test_lists_give_the_same_top_k_metrics_as_all_scores():
 
 
 @pytest.mark.parametrize(
-    ("label", "hint"), [("recall@4", r", or pad .*: ranked\.pad_lists\(4\)"), ("auc", "")]
+    ("label", "hint"),
+    [
+        (
+            "recall@4",
+            r"use a cutoff of at most 3, or pass the scores of all items, or pad .*: ranked\.pad_lists\(4\)",
+        ),
+        ("rr", "use a cutoff of at most 3, as in rr@3, or pass the scores of all items"),
+        ("auc", "pass the scores of all items"),
+    ],
 )
 def test_metrics_beyond_the_list_are_refused(label, hint):
     ranked = rank_positives(LISTS, SPLIT)
-    words = rf"the lists end at rank 3; use a cutoff of at most 3, or pass the scores of all items{hint}\.$"
+    words = rf"the lists end at rank 3; {hint}\.$"
     with pytest.raises(InputError, match=words):
         metric(label).user_values(ranked)
     assert metric("recall@4").user_values(ranked.pad_lists(4)).size  # as the hint says

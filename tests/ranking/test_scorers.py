@@ -93,7 +93,7 @@ def test_an_object_that_converts_to_an_array_is_an_array_of_scores():
     [
         (np.zeros((4, 5)), "m has shape (4, 5); expected (3, 4), rows in the order of split.user_ids and "
          "columns in the order of split.item_ids. Does its first row and column belong to padding? Pass "
-         "scores[1:, 1:]."),
+         "scores[1:, 1:], and the ids of its rows and columns as users= and items= unless they are sorted."),
         ((ITEM, USER), "m: factors must be of 3 users and 4 items; got 4 and 3 rows. Pass (user_factors, "
          "item_factors) in this order; if the training matrix is items × users, transpose it: "
          "train=train.T, test=test.T."),

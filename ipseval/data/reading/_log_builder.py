@@ -314,7 +314,9 @@ class LogBuilder:
             )
         else:
             self.audit.add_problem(
-                "a threshold needs a column of values, and none was found", "Name it by {value}"
+                "a threshold needs a column of values, and none was found",
+                "Name it by {value}, or leave {threshold} out and apply it to the part that has values, as in "
+                "test=ipseval.read(test, threshold=1)",
             )
 
     def _leave_out_zeros(self) -> None:

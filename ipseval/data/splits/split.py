@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -24,7 +25,7 @@ from ipseval.data.reading.rating_scale import Threshold, check_threshold
 from ipseval.data.splits._leakage import Leakage
 from ipseval.data.splits._part_readers import PartLike, read_parts
 from ipseval.errors import InputError
-from ipseval.utils.checks import check_choice, check_positive_int, check_type, format_count
+from ipseval.utils.checks import check_choice, check_positive_int, check_type, format_count, format_examples
 from ipseval.utils.ids import is_member, mark_repeats, refuse_header, same_ids, unify_id_types
 from ipseval.utils.notes import Count, CountCode, counts_frame, drop_zero_counts
 from ipseval.utils.public import public_class
@@ -529,6 +530,11 @@ def resolve_split(
             f"test must be held-out interactions; got labels. Pass metrics={labels!r} by keyword. The whole call is "
             f'evaluate({{"name": lists}}, train=train, test=test, metrics={labels!r}).'
         )
+    if function == "evaluate" and _holds_models(test):
+        raise InputError(
+            f"test must be held-out interactions; got {format_examples(list(test))} with a trained model. Models come "
+            "first: evaluate(models, train=train, test=test)."
+        )
     has_parts = train is not None or test is not None
     if split is not None and has_parts:
         raise InputError("Pass either `split` or `train` and `test`; got both.")
@@ -556,7 +562,7 @@ def resolve_split(
     if train is None:
         raise InputError(
             "`test` requires `train`, the training interactions; got None. Pass train=frame, or "
-            "split=Split.from_frames(None, test) where there are none."
+            "split=ipseval.Split.from_frames(None, test) where there are none."
         )
     return Split.from_frames(train, test, threshold=threshold, users=users, items=items)
 
@@ -591,6 +597,15 @@ def _find_metric_labels(test: object) -> list[str]:
     if isinstance(test, (list, tuple)) and all(isinstance(entry, str) for entry in test):
         return list(test)
     return []
+
+
+def _holds_models(test: object) -> bool:
+    """Return whether an argument is a mapping from names to objects that are no lists, mappings or numbers."""
+    if not isinstance(test, Mapping) or not test:
+        return False
+    is_named = all(isinstance(name, str) for name in test)
+    plain_types = (Mapping, str, Number, list, tuple, set, np.ndarray, type(None))
+    return is_named and not any(isinstance(value, plain_types) for value in test.values())
 
 
 @dataclass(frozen=True)

@@ -8,5 +8,8 @@ from __future__ import annotations
 
 from ipseval.ranking.adapters._model_scores import ModelScores
 from ipseval.ranking.adapters.registry import adapt
+from ipseval.utils.public import explain_missing_names
 
 __all__ = ["ModelScores", "adapt"]
+
+__getattr__ = explain_missing_names(__name__)

@@ -192,11 +192,14 @@ def _find_model_rows(
 
     if model_ids is None:
         if n_rows is not None and n_rows != split_ids.size:
+            hint = ""
+            if (scores.n_users, scores.n_items) == (split.n_items, split.n_users):
+                hint = " If the matrices are items × users, transpose them: train=train.T, test=test.T."
             raise InputError(
                 f"{label} has {n_rows} {role}s and the split {split_ids.size} ({format_examples(split_ids)}). The "
                 f"model carries no ids, so its rows must be in the order of split.{role}_ids: train it on "
                 "split.train.to_csr(), or name its rows with "
-                "ipseval.adapters.adapt(model, split, users=…, items=…)."
+                f"ipseval.adapters.adapt(model, split, users=…, items=…).{hint}"
             )
         return None
 
@@ -229,11 +232,20 @@ def _check_model_ids(row: IntArray, model_ids: AnyArray, split_ids: AnyArray, ro
     is_outside[row[is_known]] = False
     if is_known.any() and not is_outside.any():
         return
+    has_row_numbers = np.array_equal(split_ids, np.arange(model_ids.size))
+    advice = (
+        "Train the model on split.train, or, where it knows more than the split, pass "
+        "ipseval.adapters.adapt(model, split, unknown='last')."
+    )
+    if has_row_numbers and not is_known.any():
+        advice = (
+            "The split has numbers of rows and columns in place of ids. Pass those of the matrices in their order, "
+            "as in users=model.user_ids, items=model.item_ids."
+        )
     raise InputError(
         f"{label}: {int(is_outside.sum())} of its {model_ids.size} {role} ids are not in the split "
         f"(the model has {format_examples(model_ids[is_outside])}; the split has {format_examples(split_ids)}). Ids "
-        "must be the same values of the same type. Train the model on split.train, or, where it knows more "
-        "than the split, pass ipseval.adapters.adapt(model, split, unknown='last')."
+        f"must be the same values of the same type. {advice}"
     )
 
 
