@@ -74,7 +74,7 @@ class Snips(Estimator):
     See Also
     --------
     ipseval.estimators.Ips : The estimator without self-normalisation.
-    ipseval.estimators.ShrunkSnips : SNIPS with shrunk weights.
+    ipseval.estimators.ShrunkSnips : SNIPS with a normaliser between that of the user and the mean over users.
 
     Notes
     -----
