@@ -28,7 +28,7 @@ RESULT = ipseval.evaluate(
         (lambda: ipseval.evaluate({}, FRAME, alpha=0.05), "Use confidence_level=."),
         (lambda: RESULT.per_user("recall@1"), "Pass per_user('a', 'recall@1', 'aoa')."),
         (lambda: RESULT.per_user("b"), "Pass per_user('b', 'recall@1', 'aoa')."),
-        (lambda: RESULT.estimate("b", "recall@1", "snips"), "estimate('b', 'recall@1', 'aoa')"),
+        (lambda: RESULT.estimate("b", "recall@1", "snips"), "as in ('b', 'recall@1', 'aoa')."),
         (lambda: ipseval.metric("recall@1,ndcg@2"), "Pass metrics=['recall@1', 'ndcg@2']."),
     ],
 )
