@@ -16,6 +16,8 @@ import ipseval
 from tests.first_intuition import third_objects
 from tests.first_intuition.test_ninety_calls import compare_estimates, run_command
 
+pytestmark = pytest.mark.slow  # the fast suite runs the ninety calls of the fourth reader
+
 TABLE = Path(__file__).parent / "third_ninety_calls.txt"
 N_WORKING = 57  # of ninety; 46 before anything was mended after this reader
 N_MISTAKES = 10
