@@ -600,7 +600,7 @@ def _find_metric_labels(test: object) -> list[str]:
 
 
 def _holds_models(test: object) -> bool:
-    """Return whether an argument is a mapping from names to objects that are no lists, mappings or numbers."""
+    """Return whether an argument is a mapping from names to objects other than lists, mappings and numbers."""
     if not isinstance(test, Mapping) or not test:
         return False
     is_named = all(isinstance(name, str) for name in test)
