@@ -16,7 +16,7 @@ INSIDE = PAGE[PAGE.index("## Metrics inside") : PAGE.index("## Ids")]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("heading", ["LensKit", "RecTools", "RecBole", "MLflow"])
+@pytest.mark.parametrize("heading", ["LensKit", "RecTools", "RecBole"])
 def test_the_example_inside_a_library_gives_the_same_value_as_evaluate(
     heading, tmp_path, monkeypatch, shared_data
 ):
@@ -25,8 +25,6 @@ def test_the_example_inside_a_library_gives_the_same_value_as_evaluate(
         pytest.skip("from 2026 on LensKit does not show metrics whose a list is")
     (tmp_path / "coat").symlink_to(shared_data("coat"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     first, *examples = blocks(INSIDE)
     (block,) = [code for code in examples if code.startswith(f"# {heading}\n")]
     names = {}
@@ -43,7 +41,7 @@ def test_the_example_inside_a_library_gives_the_same_value_as_evaluate(
     if heading == "LensKit":
         lists = names["run"].to_df()
         result = {"snips": result.global_metrics()["recall@10 snips-global"]}
-    (value,) = result.values() if heading != "MLflow" else [result.metrics["recall_at_10/snips-global/als"]]
+    (value,) = result.values()
     options = {"propensity": names["propensity"], "metrics": ["recall@10"]}
     evaluation = evaluate({"one": Lists(lists)}, names["split"], **options)
     assert evaluation.estimate("one", "recall@10", "snips-global").value == pytest.approx(
