@@ -168,10 +168,9 @@ def correct(
 
     Without random exposure, the log does not identify the level, so the second row is an interval only.
     """
-    split_threshold = threshold
-    is_split = isinstance(split, Split)
-    if threshold is not None and (is_split or not any(map(_holds_values, (split, train, test)))):
-        split_threshold = None
+    split_threshold = None
+    if not isinstance(split, Split) and any(_holds_values(part) for part in (split, train, test)):
+        split_threshold = threshold
     training_data = split if train is None else train
     split = resolve_split(
         split, train, test, threshold=split_threshold, users=users, items=items, function="correct"

@@ -229,7 +229,7 @@ class RandomExposure:
             )
             assert log.value is not None
             _check_positives(log.value, positive)
-            return cls._from_interactions(log, log.value.astype(bool))
+            return cls._from_rows(log, log.value.astype(bool))
         answers = read_answers(
             frame,
             ids,
@@ -276,7 +276,7 @@ class RandomExposure:
         if log.value is None:
             raise InputError("the random-exposure log needs ratings as value.")
         is_positive = log.value >= check_real("threshold", threshold)
-        return cls._from_interactions(log, np.asarray(is_positive))
+        return cls._from_rows(log, np.asarray(is_positive))
 
     @classmethod
     def from_log(
@@ -375,8 +375,8 @@ class RandomExposure:
         )
 
     @classmethod
-    def _from_interactions(cls, log: Interactions, positive: BoolArray) -> RandomExposure:
-        """Return the exposure of the pairs of a log."""
+    def _from_rows(cls, log: Interactions | ImpressionLog, positive: BoolArray) -> RandomExposure:
+        """Return the exposure of the pairs of a log, with a truth value for each of its rows."""
         return cls(
             user=log.user,
             item=log.item,

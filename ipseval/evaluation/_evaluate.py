@@ -34,6 +34,7 @@ from ipseval.evaluation.request import (
     pair_models,
     read_propensity_column,
     resolve_propensity,
+    warn_about_early_impressions,
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning
 from ipseval.evaluation.segments import TrainingCounts
@@ -173,6 +174,7 @@ def evaluate(
     if propensity is None and estimators is None and split.test.impressions is not None:
         propensity = ImpressionPropensity(log=split.test.impressions)
     propensity = read_propensity_column(propensity, test, split.n_items)
+    warn_about_early_impressions(propensity, split)
     fitted = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)

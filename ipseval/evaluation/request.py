@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import numpy as np
 import pandas as pd
 
+from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.reading.column_names import match_columns, normalize_name
 from ipseval.data.reading.held_tables import are_pair_keys
 from ipseval.data.splits import Split
@@ -363,6 +364,24 @@ def name_models(models: Any, split: Split) -> Any:
     if models is None or isinstance(models, (str, bytes, list, set, Number)):
         return models
     return _split_by_model(models)
+
+
+def warn_about_early_impressions(propensity: object, split: Split) -> None:
+    """Warn of impressions of a propensity that are earlier than the test part of a split in time."""
+    log = getattr(propensity, "log", None)
+    test_impressions = split.test.impressions
+    if not isinstance(log, ImpressionLog) or log.timestamp is None or test_impressions is None:
+        return
+    if test_impressions is split.train.impressions:  # not a split at a global time
+        return
+    n_early = int((log.timestamp < test_impressions.timestamp.min()).sum())
+    if n_early:
+        warn_user(
+            f"{n_early:,} of {len(log):,} impressions of the propensity are earlier than the test part, so they could "
+            "not lead to held-out clicks.",
+            DataWarning,
+            advice="Pass log=split.test.impressions",
+        )
 
 
 def pair_models(models: Mapping[str, Any], dataset: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 import ipseval
 from ipseval import ImpressionLog, InputError
-from ipseval.errors import PropensityError
+from ipseval.errors import DataWarning, PropensityError
 
 # Two slates of three places; user b has clicked item 1 twice, on two days.
 FRAME = pd.DataFrame(
@@ -227,3 +227,25 @@ def test_a_split_at_a_time_keeps_the_impressions_that_could_produce_the_held_out
     expected = ipseval.ImpressionPropensity(log=later).fit(split.train)
     pairs = np.indices((2, 3)).reshape(2, -1)
     np.testing.assert_array_equal(by_default.for_pairs(*pairs), expected.for_pairs(*pairs))
+
+
+@pytest.mark.parametrize("model", [ipseval.ImpressionPropensity, ipseval.propensity.LoggedPropensity])
+def test_a_propensity_of_impressions_before_the_test_part_warns(model):
+    frame = pd.DataFrame(
+        {
+            "user": [0, 0, 1, 1, 0],
+            "item": [0, 1, 0, 1, 2],
+            "time": [1, 2, 3, 4, 5],
+            "clicked": [1, 0, 1, 1, 1],
+        }
+    )
+    log = ipseval.ImpressionLog.from_frame(frame.assign(p=0.5), timestamp="time", propensity="p")
+    split = ipseval.split_global_time(log.positives, test_start=3)
+    options = {"metrics": ["recall@1"], "low_ess": "ignore"}
+    with pytest.warns(
+        DataWarning, match="2 of 5 impressions of the propensity are earlier than the test part"
+    ):
+        ipseval.evaluate({"m": np.ones((2, 3))}, split, propensity=model(log=log), **options)
+    ipseval.evaluate({"m": np.ones((2, 3))}, split, propensity=model(log=split.test.impressions), **options)
+    by_users = ipseval.split_random(log.positives, test_fraction=0.5, rng=0)
+    ipseval.evaluate({"m": np.ones((2, 3))}, by_users, propensity=model(log=log), **options)

@@ -141,6 +141,13 @@ def test_random_exposure_in_any_table_has_all_pairs_and_their_outcomes(form):
     assert len(exposure) == 80
 
 
+@pytest.mark.parametrize("column", ["positive", "clicked", "label", "liked"])
+@pytest.mark.parametrize("outcomes", [[0, 0], [1, 1], [1, 0], [False, False], [True, True]])
+def test_all_pairs_of_random_exposure_may_have_the_same_outcome(column, outcomes):
+    table = pd.DataFrame({"user": USERS[:2], "item": ITEMS[:2], column: outcomes})
+    assert read_random_exposure(table, SPLIT).positive.tolist() == outcomes
+
+
 def test_correct_takes_the_tables_that_evaluate_takes():
     models = {"scores": SCORES, "reverse": -SCORES}
     options = {"metrics": ["recall@3"], "rng": 0}

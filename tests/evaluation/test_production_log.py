@@ -110,7 +110,7 @@ def run_python(folder: Path, kind: str, fraction: float, seed: int, weights: str
     else:
         split = ipseval.split_random(log.positives, test_fraction=fraction, rng=seed)
     propensities = {
-        "impressions": ipseval.ImpressionPropensity(log=log),
+        "impressions": ipseval.ImpressionPropensity(log=split.test.impressions),
         "gamma": "power-law:gamma=0",
         "none": None,
     }

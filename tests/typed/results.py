@@ -60,7 +60,9 @@ def impressions() -> None:
     log = ipseval.data.reading.read_impressions("impressions.parquet", ignore="p_shown")
     split = ipseval.split_global_time(log.positives)
     lists = {name: ipseval.read_lists(f"{name}.parquet", seen="drop") for name in ("v1", "v2")}
-    evaluation = ipseval.evaluate(lists, split, propensity=ipseval.ImpressionPropensity(log=log))
+    evaluation = ipseval.evaluate(
+        lists, split, propensity=ipseval.ImpressionPropensity(log=split.test.impressions)
+    )
     assert_type(evaluation, ipseval.Evaluation)
     ipseval.split_global_time(ipseval.read("clicks.csv").positives)
 

@@ -56,21 +56,31 @@ def read_random_exposure(table: Any, ids: HasIds, threshold: Threshold | None = 
     """
     threshold = check_threshold(threshold)
     table = unpack_table(table)
-    log = read(table, users=ids.user_ids, items=ids.item_ids, threshold="all")
+    outcome = _find_outcome(table)
+    log = read(table, users=ids.user_ids, items=ids.item_ids, threshold="all", clicked=outcome)
     if isinstance(log, ImpressionLog):
         positive = np.asarray(log.clicked, dtype=bool)
         _refuse_contradiction(table, threshold)
     else:
         positive = _apply_threshold(log.value, threshold)
-    return RandomExposure(
-        user=log.user,
-        item=log.item,
-        positive=positive,
-        n_users=log.n_users,
-        n_items=log.n_items,
-        user_ids=log.user_ids,
-        item_ids=log.item_ids,
-    )
+    return RandomExposure._from_rows(log, positive)
+
+
+def _find_outcome(table: Any) -> str | None:
+    """Return the column of a frame whose name is that of an outcome and whose values are 0 and 1.
+
+    `read` takes such a column for outcomes only if both values occur. Of random exposure, all pairs can be
+    positive, or none.
+    """
+    frame = as_frame(table)
+    if frame is None:
+        return None
+    columns = [str(column) for column in frame.columns]
+    match = match_columns(columns, {}, ("clicked", "outcome"), essential=()).columns
+    column = match.get("clicked", match.get("outcome"))
+    if column is None or not np.isin(frame[column].to_numpy(), (0, 1)).all():
+        return None
+    return column
 
 
 def _apply_threshold(values: Any, threshold: Threshold | None) -> BoolArray:
