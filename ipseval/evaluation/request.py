@@ -11,7 +11,6 @@ from typing import Any, TypedDict
 import numpy as np
 import pandas as pd
 
-from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.reading.column_names import match_columns, normalize_name
 from ipseval.data.reading.held_tables import are_pair_keys
 from ipseval.data.splits import Split
@@ -23,7 +22,13 @@ from ipseval.estimators.sample import NRelevantLike, SampleSize, build_sample, c
 from ipseval.inference.intervals import INTERVAL_METHODS
 from ipseval.metrics import Metric
 from ipseval.metrics.labels import resolve_metrics
-from ipseval.propensity import KnownPropensity, Propensity, parse_propensity
+from ipseval.propensity import (
+    ImpressionPropensity,
+    KnownPropensity,
+    LoggedPropensity,
+    Propensity,
+    parse_propensity,
+)
 from ipseval.ranking import RankedPositives, SampledCandidates
 from ipseval.ranking.adapters.registry import pair_with_data_set
 from ipseval.ranking.ranked_positives import LISTS_BY_USER
@@ -368,9 +373,11 @@ def name_models(models: Any, split: Split) -> Any:
 
 def warn_about_early_impressions(propensity: object, split: Split) -> None:
     """Warn of impressions of a propensity that are earlier than the test part of a split in time."""
-    log = getattr(propensity, "log", None)
+    if not isinstance(propensity, (ImpressionPropensity, LoggedPropensity)):
+        return
+    log = propensity.log
     test_impressions = split.test.impressions
-    if not isinstance(log, ImpressionLog) or log.timestamp is None or test_impressions is None:
+    if log is None or log.timestamp is None or test_impressions is None:
         return
     if test_impressions is split.train.impressions:  # not a split at a global time
         return

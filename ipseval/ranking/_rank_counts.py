@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -43,7 +42,7 @@ def select_kernels(engine: str | None, n_comparisons: float) -> ModuleType:
     Without a choice, Numba is used if it is installed and all rankings of the process together make so many
     comparisons that loading it saves time. Both modules count the same integers.
     """
-    is_installed = "numba" in sys.modules or find_spec("numba") is not None
+    is_installed = find_spec("numba") is not None
     if engine == "numba" and not is_installed:
         raise InputError(
             "must be installed to be used; Numba is missing.",
