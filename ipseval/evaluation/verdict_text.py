@@ -184,11 +184,9 @@ def _write_first_in_log(verdict: Verdict, *, with_significance: bool) -> str:
         criteria.append(f"by {_name_estimator(verdict, verdict.weighted, test)}")
 
     successor = ""
-    gamma_range = verdict.gamma_range
-    if gamma_range is not None:
-        criteria.append(f"for {_describe_range(gamma_range)}")
-        if not verdict.has_rival:
-            successor = _describe_successor(gamma_range)
+    if verdict.gamma_range is not None:
+        criteria.append(f"for {_describe_range(verdict.gamma_range)}")
+        successor = _describe_successor(verdict.gamma_range)
     return f"In the log, {ranking.highest} ranks first {_join_phrases(criteria)}{successor}."
 
 
@@ -209,9 +207,9 @@ def _describe_range(gamma_range: GammaRange) -> str:
 def _describe_successor(gamma_range: GammaRange) -> str:
     """Return the clause on the recommender that ranks first beyond the range of γ; "" without one."""
     if gamma_range.next_above:
-        return f"; {gamma_range.next_above} ranks first for larger γ"
+        return f"; just above it, {gamma_range.next_above} does"
     if gamma_range.next_below:
-        return f"; {gamma_range.next_below} ranks first for smaller γ"
+        return f"; just below it, {gamma_range.next_below} does"
     return ""
 
 
@@ -276,13 +274,30 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
         metrics_by_summary.setdefault(summary, []).append(verdict.metric)
     sentences = []
     for summary, metrics in metrics_by_summary.items():
-        if summary:
-            sentences.append(f"On {join_names(metrics)}, {summary}.")
-        elif len(metrics) == 1:
-            sentences.append(f"{metrics[0]} leads to the same conclusion.")
-        else:
-            sentences.append(f"{join_names(metrics)} lead to the same conclusion.")
+        if not summary:
+            summary = _describe_same_conclusion(headline)
+        sentences.append(f"On {join_names(metrics)}, {summary}.")
     return sentences
+
+
+def _describe_same_conclusion(headline: Verdict) -> str:
+    """Return what another metric confirms, as a clause: the first recommenders and the significant differences."""
+    if headline.outcome == Outcome.WINNER:
+        return f"{headline.leader} is significantly better than every other recommender, too"
+    if headline.outcome == Outcome.TIED:
+        return "the same recommenders are tied"
+    labels = [headline.primary_estimator]
+    if headline.unweighted and headline.highest_by_weights:
+        labels.append(headline.weighted)
+    significant = [label for label in labels if _conclude(headline, label)[1]]
+    subject = "the same one ranks first"
+    if len({headline.rankings[label].highest for label in labels}) > 1:
+        subject = "the same ones rank first"
+    if not significant:
+        return f"{subject}, not significantly either"
+    if len(significant) == len(labels):
+        return f"{subject}, significantly as well"
+    return f"{subject}, significantly by {join_names([display_name(label) for label in significant])} only"
 
 
 def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:
@@ -410,7 +425,7 @@ def _write_assumption_of_weights(verdict: Verdict, assumptions: Sequence[str]) -
     weighted = display_name(verdict.weighted)
     sentences = []
     if assumptions:
-        sentences.append(f"{weighted}: {', and '.join(assumptions)}.")
+        sentences.append(f"{weighted}: {', '.join(assumptions)}.")
     if verdict.has_guarantee and not verdict.is_consistent:
         sentences.append(f"{weighted} is biased even with the true propensities.")
     return sentences
@@ -421,7 +436,8 @@ def _name_metrics_without_guarantee(verdicts: Sequence[Verdict]) -> str:
     metrics = [verdict.metric for verdict in verdicts if verdict.weighted and not verdict.has_guarantee]
     if not metrics:
         return ""
-    return f"{display_name(verdicts[0].weighted)} has no guarantee for {join_names(metrics)}."
+    weighted = display_name(verdicts[0].weighted)
+    return f"For {join_names(metrics)}, {weighted} may be biased even with the true propensities."
 
 
 def _list_assumptions(verdict: Verdict) -> list[str]:
@@ -433,7 +449,7 @@ def _list_assumptions(verdict: Verdict) -> list[str]:
     if verdict.weighted == SNIPS_GLOBAL:
         assumptions.append("equally exposed users")
     if support is not None and support.basis == "assumed" and support.gamma is None:
-        assumptions.append("the true propensities")
+        assumptions.append("true propensities")
     if support is not None and support.gamma is not None:
         assumptions.append(_describe_power_law(support.gamma))
     return assumptions
@@ -441,12 +457,7 @@ def _list_assumptions(verdict: Verdict) -> list[str]:
 
 def _describe_power_law(gamma: float) -> str:
     """Return the propensities that a value of γ states, with popularity the number of training interactions."""
-    exponent = (gamma + 1) / 2
-    if exponent == 0:
-        return f"equal propensities (γ = {format_number(gamma)})"
-    if exponent == 1:
-        return f"propensities ∝ popularity (γ = {format_number(gamma)})"
-    return f"propensities ∝ popularity^{format_number(exponent)} (γ = {format_number(gamma)})"
+    return f"propensities ∝ popularity^((γ+1)/2), γ = {format_number(gamma)}"
 
 
 def _write_next_step(verdict: Verdict) -> str:

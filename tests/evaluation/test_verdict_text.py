@@ -45,7 +45,7 @@ def test_assumed_weights_that_disagree_leave_no_clear_winner():
         "By SNIPS (γ = 0 assumed), b ranks first (p = 0.002)."
     )
     assert text.assumption == (
-        "AOA: uniform exposure. SNIPS: equally exposed users, and propensities ∝ popularity^0.5 (γ = 0)."
+        "AOA: uniform exposure. SNIPS: equally exposed users, propensities ∝ popularity^((γ+1)/2), γ = 0."
     )
     assert text.next_step == f"{SHOW} both columns and the assumption."
 
@@ -88,13 +88,12 @@ def test_agreement_of_assumed_weights_is_stated():
 @pytest.mark.parametrize(
     ("gamma", "words"),
     [
-        (-1.0, "equal propensities (γ = −1)"),
-        (1.0, "propensities ∝ popularity (γ = 1)"),
-        (0.5, "propensities ∝ popularity^0.75 (γ = 0.5)"),
+        (-1.0, "propensities ∝ popularity^((γ+1)/2), γ = −1"),
+        (0.5, "propensities ∝ popularity^((γ+1)/2), γ = 0.5"),
     ],
 )
-def test_the_exponent_of_popularity_follows_from_gamma(gamma, words):
-    assert f"and {words}." in write_verdict([decide(AB, AB, gamma=gamma)]).assumption
+def test_the_power_law_is_stated_with_the_value_of_gamma(gamma, words):
+    assert f" {words}." in write_verdict([decide(AB, AB, gamma=gamma)]).assumption
 
 
 @pytest.mark.parametrize(
@@ -103,11 +102,11 @@ def test_the_exponent_of_popularity_follows_from_gamma(gamma, words):
         (GammaRange("a", -1.0, 3.0, -1.0, 3.0), "and for every γ in [−1, 3]."),
         (
             GammaRange("a", -1.0, 0.25, -1.0, 3.0, "", "c"),
-            "and for γ in [−1, 0.25]; c ranks first for larger γ.",
+            "and for γ in [−1, 0.25]; just above it, c does.",
         ),
         (
             GammaRange("a", 0.5, 3.0, -1.0, 3.0, "b", ""),
-            "and for γ in [0.5, 3]; b ranks first for smaller γ.",
+            "and for γ in [0.5, 3]; just below it, b does.",
         ),
         (GammaRange("a", -1.0, 0.25, -1.0, 3.0), "and for γ in [−1, 0.25]."),
     ],
@@ -122,8 +121,7 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     gamma_range = GammaRange("a", -1.0, -0.2, -1.0, 3.0, "", "b")
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
-        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.2]. By SNIPS (γ = 0 assumed), b ranks "
-        "first (p = 0.40). Neither is significant."
+        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.2]; just above it, b does. By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither is significant."
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
     assert conclusion(unreliable).endswith(". By SNIPS (γ = 2 assumed; unreliable), b ranks first.")
@@ -200,20 +198,20 @@ def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
     text = write_verdict([decide(AB, BA, "exposure", gamma=0.69, significant=("ab",))])
     assert "By SNIPS (γ = 0.69 from random exposure), b ranks first (p = 0.002)." in text.conclusion
     assert text.assumption == (
-        "AOA: uniform exposure. SNIPS: equally exposed users, and propensities ∝ popularity^0.84 (γ = 0.69)."
+        "AOA: uniform exposure. SNIPS: equally exposed users, propensities ∝ popularity^((γ+1)/2), γ = 0.69."
     )
     assert text.next_step == "`ipseval correct` compares the recommenders on the random exposure itself."
 
 
 def test_a_missing_guarantee_is_stated():
     start = "AOA: uniform exposure. SNIPS: equally exposed users"
-    limit = "SNIPS has no guarantee for ndcg@10."
+    limit = "For ndcg@10, SNIPS may be biased even with the true propensities."
     text = write_verdict([decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")])
     assert text.assumption == f"{start}. {limit}"
     text = write_verdict([decide(AB, AB, gamma=0.0, has_guarantee=False, metric="ndcg@10")])
-    assert text.assumption == f"{start}, and propensities ∝ popularity^0.5 (γ = 0). {limit}"
+    assert text.assumption == f"{start}, propensities ∝ popularity^((γ+1)/2), γ = 0. {limit}"
     text = write_verdict([decide(AB, AB, has_guarantee=False, metric="ndcg@10")])
-    assert text.assumption == f"{start}, and the true propensities. {limit}"
+    assert text.assumption == f"{start}, true propensities. {limit}"
 
 
 def test_a_verdict_on_another_metric_than_the_first_names_it_and_the_metric_without_guarantee():
@@ -221,7 +219,7 @@ def test_a_verdict_on_another_metric_than_the_first_names_it_and_the_metric_with
     second = decide(AB, BA, gamma=0.0, metric="recall@10")
     text = write_verdict([first, second])
     assert text.conclusion.startswith("recall@10: No clear winner.")
-    assert text.assumption.endswith("SNIPS has no guarantee for ndcg@10.")
+    assert text.assumption.endswith("For ndcg@10, SNIPS may be biased even with the true propensities.")
     assert write_verdict([second, first]).conclusion.startswith("No clear winner.")
     assert write_verdict([second, first]).assumption == text.assumption
 
@@ -235,13 +233,15 @@ def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_th
         "On cg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40), and for γ in [−1, 0.85]."
     )
     same = replace(verdict, gamma_range=everywhere)
-    assert conclusion(headline, same).endswith("cg@10 leads to the same conclusion.")
+    assert conclusion(headline, same).endswith(
+        " On cg@10, the same one ranks first, not significantly either."
+    )
 
 
 def test_weights_alone_are_stated_with_their_assumption():
     text = write_verdict([decide(None, AB, gamma=0.0)])
     assert "a ranks first by SNIPS (γ = 0 assumed; p = 0.40 against b, not significant)." in text.conclusion
-    assert text.assumption == "SNIPS: equally exposed users, and propensities ∝ popularity^0.5 (γ = 0)."
+    assert text.assumption == "SNIPS: equally exposed users, propensities ∝ popularity^((γ+1)/2), γ = 0."
 
 
 @pytest.mark.parametrize(
@@ -265,9 +265,13 @@ def test_the_name_of_a_column_states_the_source_of_the_propensities(basis, gamma
 def test_other_metrics_are_grouped_by_their_conclusion():
     first = decide(AB)
     second = decide(AB, metric="mean_dcg@10")
-    assert conclusion(first, second).endswith(" mean_dcg@10 leads to the same conclusion.")
+    assert conclusion(first, second).endswith(
+        " On mean_dcg@10, the same one ranks first, not significantly either."
+    )
     third = decide(AB, metric="rr")
-    assert conclusion(first, second, third).endswith(" mean_dcg@10 and rr lead to the same conclusion.")
+    assert conclusion(first, second, third).endswith(
+        " On mean_dcg@10 and rr, the same one ranks first, not significantly either."
+    )
     disagreeing = decide(BA, metric="mean_dcg@10")
     assert conclusion(first, disagreeing).endswith(
         " On mean_dcg@10, b ranks first by AOA (p = 0.40 in the log)."
@@ -292,6 +296,26 @@ def test_other_metrics_are_grouped_by_their_conclusion():
     assert conclusion(first, undefined).endswith(" On mean_dcg@10, every estimate is undefined.")
     single = decide({"a": 0.3})
     assert conclusion(single, decide({"a": 0.2}, metric="rr")) == conclusion(single)
+
+
+def test_the_same_conclusion_on_another_metric_states_the_first_recommenders_and_significance():
+    decided = decide(AB, AB, "design", significant=("ab",))
+    winner = decide(AB, AB, "design", metric="rr", significant=("ab",))
+    assert conclusion(decided, winner).endswith(
+        " On rr, a is significantly better than every other recommender, too."
+    )
+    tied = decide({"a": 0.2, "b": 0.2})
+    assert conclusion(tied, replace(tied, metric="rr")).endswith(" On rr, the same recommenders are tied.")
+    opposite = decide(AB, BA, gamma=0.0, significant=("ab",))
+    assert conclusion(opposite, replace(opposite, metric="rr")).endswith(
+        " On rr, the same ones rank first, significantly as well."
+    )
+    insignificant_by_weights = decide(AB, BA, gamma=0.0).rankings["snips-global"]
+    rankings = {**opposite.rankings, "snips-global": insignificant_by_weights}
+    half = replace(opposite, rankings=rankings)
+    assert conclusion(half, replace(half, metric="rr")).endswith(
+        " On rr, the same ones rank first, significantly by AOA only."
+    )
 
 
 def test_another_metric_names_a_rival_that_the_first_metric_did_not_name():
@@ -383,7 +407,7 @@ def test_long_names_are_shortened_in_a_verdict_that_would_take_more_than_five_li
     )
     blocks = text.split("\n\n")
     assert blocks[1].startswith("Verdict")
-    assert blocks[1].count("\n") == 4  # five lines
+    assert blocks[1].count("\n") == 5  # six lines
     short_names = [line.split()[0] for line in blocks[2].splitlines()[1:3]]
     assert all("…" in name and name in blocks[1] for name in short_names)
     assert all(name in blocks[2] for name in names)  # the legend has the full names
