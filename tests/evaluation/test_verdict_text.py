@@ -121,7 +121,8 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     gamma_range = GammaRange("a", -1.0, -0.2, -1.0, 3.0, "", "b")
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
-        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.2]; just above it, b does. By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither is significant."
+        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.2]; just above it, b does. "
+        "By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither is significant."
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
     assert conclusion(unreliable).endswith(". By SNIPS (γ = 2 assumed; unreliable), b ranks first.")
