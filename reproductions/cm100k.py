@@ -138,12 +138,20 @@ def correction_table(rows: pd.DataFrame) -> str:
                 " ".join(f"{covered[metric]:.0f}" for metric in METRICS),
                 " ".join(f"{covered_error[metric]:.0f}" for metric in METRICS),
                 f"{by_division.mean():.1f} ± {by_division.sem():.1f}",
+                format_warned(part, estimator),
             ))  # fmt: skip
     header = (
         "exposed users", "estimator", "mean absolute error", "of the random sample's", "coverage, %",
-        "its standard error, %", "mean coverage ± SE, %",
+        "its standard error, %", "mean coverage ± SE, %", "warned, %",
     )  # fmt: skip
     return markdown(header, lines)
+
+
+def format_warned(part: pd.DataFrame, estimator: str) -> str:
+    """Return in how many corrections, in %, the report says that the density ratio does not explain exposure."""
+    if estimator in (AOA_POOLED, RANDOM_SAMPLE):
+        return ""
+    return f"{100 * part['warned'].mean():.0f}"
 
 
 def gamma_table(measured: dict[str, tuple[float, float]]) -> str:

@@ -27,6 +27,8 @@ RANKINGS = "correction-rankings"
 EXPLORING = "correction-exploring"
 EXPLORING_FILE = "truth-exploring"
 INTERACTIONS = "correction-interactions"
+WARNINGS = "correction-warnings"
+WARNED = "warned, %"
 SIZES = ("0", "25", "100")
 ATOP, RECALL = 0, 1  # positions in a cell
 MISSING = "–"
@@ -134,6 +136,15 @@ def rankings_table(folder: Path = FOLDER) -> str:
     return markdown(header, rows)
 
 
+def warnings_table(folder: Path = FOLDER) -> str:
+    """Return the share of corrections that warn that the density ratio does not explain exposure, by log."""
+    rows = []
+    for log in LOGS:
+        cells = read_cells(folder / f"{log.table}.csv")
+        rows.append([log.label, *(cells[size, CORRECTED][WARNED] for size in SIZES)])
+    return markdown(["log", *(f"{size} users, %" for size in SIZES)], rows)
+
+
 def interactions_table(folder: Path = FOLDER) -> str:
     """Return the table of the error reduction without exposed users, from positives and from all interactions."""
     rows = []
@@ -170,6 +181,7 @@ def tables(folder: Path = FOLDER) -> dict[str, str]:
         RANKINGS: rankings_table(folder),
         EXPLORING: exploring_table(folder),
         INTERACTIONS: interactions_table(folder),
+        WARNINGS: warnings_table(folder),
     }
 
 

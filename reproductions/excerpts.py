@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -127,9 +127,32 @@ LEADERBOARD = "reproductions/leaderboard.csv"
 YANG = "reproductions/yang-summary.csv"
 COAT_SNIPS = "reproductions/coat-snips.csv"
 FIELD_SPLITS = "reproductions/field-splits.csv"
+FIELD_POOLS = "reproductions/field-pools.csv"
+FIELD_FINDINGS = "reproductions/field-findings.csv"
 SEQUENTIAL = "reproductions/sequential.csv"
 
+# On two pages: the publication that is repeated, and what its results mean for the choice of a protocol.
+SPLITS_EXCERPT = Excerpt(
+    page="reproductions.md",
+    name="field-splits-excerpt",
+    title="two splits that are compared",
+    rows={
+        ("RO_RS′ / RO_RS",): "random items, another random seed",
+        ("RO_RS / RO_LS",): "random items: a tenth, or one per user",
+        ("TO_RS / TO_LS",): "last items: a tenth, or one per user",
+        ("RO_RS / TO_RS",): "a tenth per user: random, or the last",
+        ("RO_LS / TO_LS",): "one per user: random, or the last",
+    },
+    columns=(
+        Column("Spearman correlation, 95%", FIELD_SPLITS, "SRC, 95% over logs"),
+        Column("pairs in opposite order, of 21", FIELD_SPLITS, "inverted of 21"),
+        Column("significantly opposite pairs, in how many comparisons", FIELD_SPLITS, "beyond"),
+    ),
+)
+
 EXCERPTS = (
+    SPLITS_EXCERPT,
+    replace(SPLITS_EXCERPT, page="protocol-results.md"),
     Excerpt(
         page="exposure-logs.md",
         name="deterministic-excerpt",
@@ -262,20 +285,63 @@ EXCERPTS = (
         ),
     ),
     Excerpt(
-        page="reproductions.md",
-        name="field-splits-excerpt",
-        title="two splits that are compared",
+        page="protocol-results.md",
+        name="field-pools-excerpt",
+        title="candidates, compared with all items",
         rows={
-            ("RO_RS′ / RO_RS",): "random items, another random seed",
-            ("RO_RS / RO_LS",): "random items: a tenth, or one per user",
-            ("TO_RS / TO_LS",): "last items: a tenth, or one per user",
-            ("RO_RS / TO_RS",): "a tenth per user: random, or the last",
-            ("RO_LS / TO_LS",): "one per user: random, or the last",
+            ("full / uniform-10",): "10 items, sampled uniformly",
+            ("full / uniform-50",): "50 items, sampled uniformly",
+            ("full / uniform-100",): "100 items, sampled uniformly",
+            ("full / popularity-10",): "10 items, sampled by popularity",
+            ("full / popularity-50",): "50 items, sampled by popularity",
+            ("full / popularity-100",): "100 items, sampled by popularity",
         },
         columns=(
-            Column("Spearman correlation, 95%", FIELD_SPLITS, "SRC, 95% over logs"),
-            Column("pairs in opposite order, of 21", FIELD_SPLITS, "inverted of 21"),
-            Column("inversions beyond sampling error", FIELD_SPLITS, "beyond"),
+            Column("Spearman correlation, 95%", FIELD_POOLS, "SRC, 95% over logs"),
+            Column("pairs in opposite order, of 21", FIELD_POOLS, "inverted of 21"),
+            Column("significantly opposite pairs, in how many comparisons", FIELD_POOLS, "beyond"),
+        ),
+    ),
+    Excerpt(
+        page="protocol-results.md",
+        name="field-findings-excerpt",
+        title="statement",
+        rows={
+            (
+                "Order matters more than hold-out: (RO_RS′, RO_LS) − (RO_RS, TO_RS)",
+            ): "*random or last* changes the ranking more than *a tenth or one* (for a tenth per user)",
+            ("… (RO_RS′, RO_LS) − (RO_LS, TO_LS)",): "the same, for one per user",
+            (
+                "Hold-out matters, beyond another draw: (RO_RS′, RO_RS) − (RO_RS′, RO_LS)",
+            ): "*a tenth or one* changes it more than another random draw does",
+            (
+                "Sampling matters more than hold-out: (RO_RS′, RO_LS) − uniform-100",
+            ): "100 uniform candidates change it more than *a tenth or one*",
+            (
+                "Sampling matters more than hold-out: (RO_RS′, RO_LS) − popularity-100",
+            ): "100 popular candidates change it more than *a tenth or one*",
+            (
+                "Sampling matters more than order: (RO_RS, TO_RS) − uniform-10",
+            ): "10 uniform candidates change it more than *random or last*",
+            (
+                "Sampling matters more than order: (RO_RS, TO_RS) − uniform-100",
+            ): "100 uniform candidates change it more than *random or last*",
+            (
+                "Sampling matters more than order: (RO_RS, TO_RS) − popularity-100",
+            ): "100 popular candidates change it more than *random or last*",
+            (
+                "More candidates help: uniform-100 − uniform-50",
+            ): "100 uniform candidates agree better with all items than 50",
+            (
+                "More candidates help: popularity-100 − popularity-50",
+            ): "100 popular candidates agree better with all items than 50",
+            (
+                "Uniform is better: uniform-100 − popularity-100",
+            ): "100 uniform candidates agree better with all items than 100 popular ones",
+        },
+        columns=(
+            Column("difference of the correlations, 95%", FIELD_FINDINGS, "mean, 95% over logs"),
+            Column("logs on which it is above 0", FIELD_FINDINGS, "logs above 0"),
         ),
     ),
     Excerpt(

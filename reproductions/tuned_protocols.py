@@ -100,9 +100,9 @@ def paper_tables(tuned: ProtocolStudy, untuned: ProtocolStudy) -> tuple[str, str
         "",
         "",
         *(f"{m} tuned" for m in measures),
-        "beyond",
+        "significantly opposite pairs, tuned",
         *(f"{m} untuned" for m in measures),
-        "beyond",
+        "significantly opposite pairs, untuned",
     ]
     made = []
     for factor, reference in (("split", None), ("candidates", "full")):

@@ -84,7 +84,8 @@ def plan_exposure(
         Required without `design`.
     n_users, n_items : int or sequence of int, optional
         Numbers of users, and of items shown to every user. Without `design` each combination is a row;
-        default: (25, 100, 400) and (10, 20, 50). With `design` one number each; default: 100 and 20.
+        default: (25, 100, 400) and (10, 20, 50). These are users in all: the users of a pilot count, so 200
+        users after a pilot of 50 are 150 further ones. With `design` one number each; default: 100 and 20.
     positive_share : float, optional
         Share of randomly shown pairs that are positive, in (0, 1]. Default: the share in the pilot, or 0.05
         with a `DataWarning` where there is none. Used without `design`.
@@ -119,7 +120,8 @@ def plan_exposure(
         * half_width_random: half the width of the interval of the random sample alone;
         * smallest_difference: difference of two recommenders that is detected with probability `power`,
           median over pairs;
-        * regret_90: 90th percentile of the regret of choosing the recommender with the highest estimate.
+        * regret_90: 90th percentile of the regret of choosing the recommender with the highest estimate. The
+          expected regret of `correction.order` is the mean instead.
 
         With `design`, one row per pair to show, in random order for each user: user, item, batch,
         inclusion_probability; and the numbers from which the probability follows: is_listed, n_slots,

@@ -35,6 +35,7 @@ PAGES = (
     "impression-weights.md",
     "off-policy.md",
     "propensity.md",
+    "protocols.md",
     "reading-a-result.md",
     "uncertainty.md",
 )
