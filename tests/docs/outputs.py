@@ -36,6 +36,7 @@ PAGES = (
     "off-policy.md",
     "propensity.md",
     "reading-a-result.md",
+    "sampled.md",
     "uncertainty.md",
 )
 

@@ -117,9 +117,6 @@ def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
 # The blocks of these pages are run, not what they print: less of the same work does.
 SMALLER = {
     "n_users=1000, n_items=300": "n_users=200, n_items=60",
-    "SampledCandidates(100, rng=0)": "SampledCandidates(20, rng=0)",
-    "n_candidates, 100,": "n_candidates, 20,",
-    "[10, 100, 1000]": "[10, 100]",
     "rng.random((200, 60))": "rng.random((50, 60))",
     "rng.random((150, 60))": "rng.random((50, 60))",
 }
@@ -149,7 +146,6 @@ def empty_folder(tmp_path, monkeypatch):
     ("page", "made"),
     [
         pytest.param("protocols.md", "study", marks=pytest.mark.slow),
-        ("sampled.md", "ranked"),
     ],
 )
 @pytest.mark.filterwarnings(
@@ -210,6 +206,11 @@ def test_the_blocks_of_the_page_on_uncertainty_print_the_text_below_them():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_propensities_print_the_text_below_them():
     assert "evaluation" in run_and_compare("propensity.md")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_sampled_candidates_print_the_text_below_them():
+    assert run_and_compare("sampled.md")["low"] < 0.683  # the value of the full ranking
 
 
 def test_the_verdict_with_a_winner_is_printed_as_on_the_page():
