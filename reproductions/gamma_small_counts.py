@@ -67,7 +67,9 @@ def main() -> None:
     """Print the table, or write it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--worlds", type=int, default=10)
-    parser.add_argument("--write", action="store_true", help="write docs/tables/propensity/gamma-small-counts.csv")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/tables/propensity/gamma-small-counts.csv"
+    )
     arguments = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)
