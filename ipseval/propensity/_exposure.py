@@ -99,7 +99,8 @@ def fit_gamma_from_exposure(
     SE(γ) = 2 SE(b), κ = e^{−a}/|U|.
 
     Counting noise in small n* flattens the slope b and so raises γ: the fit warns, with the size of the
-    effect. `held_out` calibrates the weights of these positives instead: their counts h_i have mean
+    effect. Items with n* = 0 are left out. If there are many, the items with n* = 1 or 2 are mostly items
+    whose count is too high by chance, which steepens the slope and so lowers γ. `held_out` calibrates the weights of these positives instead: their counts h_i have mean
     ∝ (n*_i)^d, and η = d − b, free of the assumption d = 1.
 
     Examples

@@ -37,6 +37,7 @@ PAGES = (
     "propensity.md",
     "protocols.md",
     "reading-a-result.md",
+    "sampled.md",
     "uncertainty.md",
 )
 
