@@ -114,6 +114,15 @@ def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
     assert found.failed == 0
 
 
+def run_page(page: str, skipping: tuple[str, ...] = (), **names: object) -> dict[str, object]:
+    """Run the Python blocks of a page in order, in one namespace, without those that hold such a word."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if not any(word in block for word in skipping):
+            exec(compile(block, page, "exec"), names)
+    return names
+
+
 @pytest.fixture
 def empty_folder(tmp_path, monkeypatch):
     """A working folder where a page may write."""
