@@ -408,18 +408,6 @@ def test_the_page_on_performance_states_when_numba_is_the_default(monkeypatch):
     assert ranking.select_kernels(None, 1.0).__name__.endswith("numba_kernels")
 
 
-@pytest.mark.parametrize("metric", ["atop", "recall@10", "mean_dcg@10"])
-def test_the_rankings_on_the_page_on_evaluators_are_those_of_the_file(metric: str):
-    scores = pd.read_csv(DOCS / "tables" / "evaluators" / "scores.csv")
-    tau = scores.set_index(["log", "metric", "evaluator"])["tau"]
-    cells = []
-    for log in ("coat", "cm100k", "kuairand"):
-        evaluators = ("AOA", "correct (100 users)", "correct (half of the users)")
-        values = [f"{tau[log, metric, evaluator]:.2f}".replace("-", "−") for evaluator in evaluators]
-        cells.append(" → ".join(values))
-    assert f"| {metric} | {' | '.join(cells)} |" in (DOCS / "evaluators.md").read_text("utf-8")
-
-
 def test_every_name_on_the_page_of_tasks_exists():
     text = (DOCS / "api" / "index.md").read_text("utf-8")
     names = set(re.findall(r"`(ipseval(?:\.\w+)+)", text))
