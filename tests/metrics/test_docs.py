@@ -107,6 +107,10 @@ def test_the_default_tie_rules_are_those_of_the_page():
     assert '`"mean"` for `auc` and `atop`, and `"expected"` for all other metrics' in PAGE
 
 
+def test_the_card_on_the_page_is_the_printed_one():
+    assert f"```text\n{ipseval.estimators.card('recall@10')}\n```" in PAGE
+
+
 def test_every_metric_is_on_the_page():
     for name in (*METRICS, *RATING_METRICS):
         assert re.search(rf"`{name}[`@(]", PAGE), name
