@@ -297,9 +297,9 @@ class PolicyEvaluation(Result):
 
         Notes
         -----
-        `delta-ips` [1]_ is mean (w_a − w_b)(y − β) with the β of the smallest variance, which costs no bias
-        in expectation, because w_a − w_b has mean 0 where both policies are covered. Other rows subtract
-        estimates, paired by unit.
+        `delta-ips` [1]_ is mean (w_a − w_b)(y − β) with the β of the smallest estimated variance. It is unbiased
+        for a fixed β, because w_a − w_b has mean 0 where both policies are covered. Estimating β from the same
+        log adds a bias that vanishes as the log grows. Other rows subtract estimates, paired by unit.
 
         References
         ----------

@@ -45,10 +45,11 @@ class ComputeOptions:
     block_size : int, optional
         Number of users that are ranked together. Default: as many as fit the caches and `max_memory`.
     engine : {"numpy", "numba"}, optional
-        Library that counts ranks. Default: Numba where it is installed, once the rankings of a process are
-        worth loading it.
+        Library that counts ranks. Default: Numba if it is installed and the rankings of the process so far
+        have made more than 500 million comparisons (held-out interactions times items); otherwise NumPy,
+        because loading Numba would take longer than it saves.
     progress : bool, optional
-        Whether a bar is compared on standard error after two seconds. Default: only on a terminal.
+        Whether a progress bar is shown on standard error after two seconds. Default: only on a terminal.
 
     Raises
     ------

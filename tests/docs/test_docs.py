@@ -26,6 +26,7 @@ from ipseval.cli import main
 from reproductions import correction_summary
 from tests.contracts.api import public_modules
 from tests.docs import outputs
+from tests.inside import ranking
 from tests.testing.pytest_runs import run_pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -377,6 +378,19 @@ def test_the_example_of_the_page_on_clusters_runs_with_dask(empty_folder):
         result = run_page("performance.md", skipping=("LocalCluster", "SparkSession"))["result"]
     assert result.frame["model"].unique().tolist() == ["taste", "popular"]
     assert result.frame["estimate"].notna().all()
+
+
+def test_the_page_on_performance_states_when_numba_is_the_default(monkeypatch):
+    text = (DOCS / "performance.md").read_text("utf-8")
+    assert f"more than {ranking.SMALL_WORK / 1e6:.0f} million comparisons" in text
+    assert f"more than {ranking.SMALL_WORK / 1e6:.0f} million comparisons" in " ".join(
+        str(ipseval.ComputeOptions.__doc__).split()
+    )
+    monkeypatch.setattr(ranking.Work, "comparisons", 0.0)
+    few = ranking.select_kernels(None, ranking.SMALL_WORK)
+    assert few.__name__.endswith("numpy_kernels")
+    pytest.importorskip("numba", reason="numba is not installed: pip install numba")
+    assert ranking.select_kernels(None, 1.0).__name__.endswith("numba_kernels")
 
 
 def test_every_name_on_the_page_of_tasks_exists():

@@ -13,7 +13,7 @@ from ipseval.ranking import (
 )
 from ipseval.ranking._duplicate_items import DuplicateItems, group_equal_rows
 from ipseval.ranking._factors import STEP_PART, Factors, common_step
-from ipseval.ranking._rank_counts import select_kernels, to_comparable
+from ipseval.ranking._rank_counts import SMALL_WORK, Work, select_kernels, to_comparable
 from ipseval.ranking._sampled_candidates import Drawer, positions_to_items
 from ipseval.ranking._sampling import Sampling, count_ranked_above
 from ipseval.ranking._scorers import CallableScorer, DenseScorer, SparseScorer, as_scorer, is_score_array

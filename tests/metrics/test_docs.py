@@ -9,11 +9,106 @@ from pathlib import Path
 
 import pytest
 
-from ipseval.metrics import METRICS
-from tests.inside.metrics import RATING_METRICS
+import ipseval
+from ipseval.estimators import Claim, claim
+from ipseval.metrics import METRICS, Metric
+from tests.inside.metrics import RATING_METRICS, resolve_rating_metric
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+
+
+# The words of the page for the guarantees of SNIPS.
+SNIPS_CELLS = {
+    "consistent given relative propensities, for the average over all relevant pairs": "yes",
+    "nearly consistent given relative propensities and equally exposed users": "nearly",
+    "consistent up to the observation rate, given relative propensities": "up to a factor",
+    "consistent given the propensities and independent observations, for the share of pairs won": (
+        "if P is calibrated and observations are independent"
+    ),
+    "plug-in: no guarantee (observed positives represent all relevant items)": "no guarantee",
+}
+IPS_CELLS = {
+    "exactly unbiased given the propensities": "P",
+    "exactly unbiased given the propensities and the numbers of relevant items": "P and s",
+    "exactly unbiased given the propensities and independent observations": "P and independence",
+    "exactly unbiased given the propensities, the numbers of relevant items and independent observations": (
+        "P, s and independence"
+    ),
+    "consistent given the propensities, as the root of an unbiased mean": "P, but only consistent",
+    "plug-in: no guarantee (it has no unbiased form)": "no unbiased form",
+}
+
+
+def read_guarantees() -> list[tuple[str, tuple[str, str, str]]]:
+    """Return each label of the table of all metrics, with its cells on ips, snips-global and snips-pooled."""
+    table = PAGE.split("`snips-pooled` is consistent |\n")[1].split("\n\n")[0]
+    rows = []
+    for line in table.splitlines()[1:]:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        ips, snips_global, snips_pooled = cells[-3:]
+        for label in re.findall("`([^`]+)`", cells[0].split(", with `gain=")[0]):
+            rows.append((label, (ips, snips_global, snips_pooled)))
+    return rows
+
+
+def create_metric(label: str) -> Metric:
+    """Return the metric of a label of the page, such as `recall@k` or `rbp(p)`."""
+    if label in RATING_METRICS:
+        return resolve_rating_metric(label)
+    return ipseval.metric(label.replace("@k", "@10").replace("(p)", "(0.8)"))
+
+
+def state_claim(label: str, estimator: str) -> Claim:
+    """Return the best guarantee of an estimator: with calibrated P and known numbers of relevant items."""
+    return claim(create_metric(label), estimator, is_probability=True, n_relevant="known")
+
+
+GUARANTEES = read_guarantees()
+
+
+@pytest.mark.parametrize(("label", "cells"), GUARANTEES)
+def test_the_guarantees_on_the_page_are_those_of_the_estimators(label: str, cells: tuple[str, str, str]):
+    ips, snips_global, snips_pooled = cells
+    assert ips == IPS_CELLS[str(state_claim(label, "ips"))]
+    assert snips_global == SNIPS_CELLS[str(state_claim(label, "snips-global"))]
+    assert snips_pooled == SNIPS_CELLS[str(state_claim(label, "snips-pooled"))]
+
+
+def test_the_table_of_guarantees_has_every_metric():
+    names = {re.split("[@(]", label)[0] for label, _ in GUARANTEES}
+    assert names == {*METRICS, *RATING_METRICS}
+
+
+def test_the_sentences_on_aoa_and_on_snips_per_user_are_those_of_the_estimators():
+    unequal = "biased unless all propensities are equal"
+    with_s = set()
+    for label, _ in GUARANTEES:
+        if str(state_claim(label, "aoa")) == unequal and label not in RATING_METRICS:
+            with_s.add(create_metric(label).name)
+        else:
+            assert label in RATING_METRICS or "every relevant item" in str(state_claim(label, "aoa"))
+    assert with_s == {"recall", "hits", "mean_dcg", "atop"}
+    assert "for `recall`, `hits`, `mean_dcg` and `atop` unless all propensities are equal" in PAGE
+    for label, _ in GUARANTEES:
+        level = state_claim(label, "snips").level
+        has_bias = create_metric(label).name in with_s or label in RATING_METRICS
+        assert level == ("not consistent" if has_bias else "no guarantee")
+
+
+def test_a_power_law_gives_snips_of_auc_no_guarantee():
+    """The column of `snips-pooled` says so for propensities that are known up to a factor only."""
+    assert claim(ipseval.metric("auc"), "snips-pooled").level == "no guarantee"
+
+
+def test_the_default_tie_rules_are_those_of_the_page():
+    has_mean_rank = {name for name in METRICS if METRICS[name].default_ties == "mean"}
+    assert has_mean_rank == {"auc", "atop"}
+    assert '`"mean"` for `auc` and `atop`, and `"expected"` for all other metrics' in PAGE
+
+
+def test_the_card_on_the_page_is_the_printed_one():
+    assert f"```text\n{ipseval.estimators.card('recall@10')}\n```" in PAGE
 
 
 def test_every_metric_is_on_the_page():

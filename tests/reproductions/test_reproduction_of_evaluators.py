@@ -545,10 +545,11 @@ def test_the_page_quotes_the_errors_of_the_tables():
     }
     relative = frame[frame["metric"] == "recall@10"].set_index(["log", "evaluator"])["relative_error"]
     sentences = (
-        f"the error of AOA by recall@10 is {recall['kuairand', 'AOA']:.0f} times the mean true recall@10, and the "
-        "error of `correct` with 100 users is "
-        f"{100 * relative['kuairand', 'correct (100 users)']:.1f}% of that, which is "
-        f"{shares['kuairand']} of the true recall@10",
+        f"the error of AOA by recall@10 is {recall['kuairand', 'AOA']:.0f} times the mean true recall@10.",
+        "The error of `correct` with 100 users is "
+        f"{100 * relative['kuairand', 'correct (100 users)']:.1f}% of this error.",
+        f"it is {recall['kuairand', 'AOA']:.0f} · {100 * relative['kuairand', 'correct (100 users)']:.1f}% = "
+        f"{shares['kuairand']}",
         f"CM100K: {shares['cm100k']}, Coat: {shares['coat']}",
     )
     text = re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
@@ -565,7 +566,8 @@ def test_the_page_quotes_the_rankings_of_the_tables_by_metric():
     for label in ("atop", "recall@10", "mean_dcg@10"):
         cells = [label]
         for log in ("coat", "cm100k", "kuairand"):
-            values = (tau[label, log, "AOA"], tau[label, log, "correct (100 users)"])
+            evaluators = ("AOA", "correct (100 users)", "correct (half of the users)")
+            values = [tau[label, log, evaluator] for evaluator in evaluators]
             cells.append(" → ".join(f"{value:.2f}".replace("-", "−") for value in values))
         assert f"| {' | '.join(cells)} |" in lines
 
