@@ -226,6 +226,8 @@ class Gate(Result):
         """Return the decision "not worse" in one line."""
         if self.high < 0:
             return f"significantly worse {criterion}, but by less than the margin of {self.margin:g}"
+        if self.margin > 0:
+            return f"not worse {criterion} by more than the margin of {self.margin:g}"
         if self.difference == 0 and self.std_error == 0:
             return f"not shown to be worse {criterion}: no user differs; {undetected}"
         return f"not shown to be worse {criterion}; {undetected}"
@@ -414,9 +416,9 @@ def gate(
     metric : str, optional
         Label. Default: the first metric that has a guarantee after weighting, as in the verdict.
     estimator : str, optional
-        Label. Default: the weighted estimator if its propensities were measured and its weights are
-        reliable and have a sufficient effective sample size, else AOA. Where weights that were not measured
-        contradict AOA, the gate cannot tell.
+        Label. Default: the weighted estimator if its propensities are known by design and its weights are
+        reliable and have a sufficient effective sample size, else AOA. Where weights from other propensities
+        contradict AOA, the gate cannot tell, unless the propensities are only assumed.
     margin : float, optional
         Loss >= 0 that is tolerated, and that must be excluded. Default: no loss is tolerated, and a loss of a
         fifth of the incumbent's value must be excluded.
