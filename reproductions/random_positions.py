@@ -1,6 +1,6 @@
 """Logs with some random positions: weights by design compared with `correct`, and both forms of AOA.
 
-    python -m reproductions.random_positions [--logs 10] [--jobs 2] [--write]
+    python -m reproductions.random_positions [--logs 5] [--aoa-logs 10] [--jobs 2] [--write]
 
 The logs are those of `deterministic_policy`, for the kinds in which one policy hides items. In the test
 period, each of the ten positions of a page is random with a known probability. A random position has an item
@@ -28,7 +28,6 @@ from scipy.stats import binom, hypergeom, kendalltau
 import ipseval
 from ipseval import ImpressionLog, Split
 from ipseval.propensity import ExaminationCurve, LoggedPropensity
-from reproductions import deterministic_policy
 from reproductions.deterministic_policy import KINDS, PLACES, RECALL, TRUST, Case, pairs_of, theta
 from reproductions.tables import ROOT, markdown, write_tables
 
@@ -225,7 +224,8 @@ def build_aoa_table(rows: pd.DataFrame) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--logs", type=int, default=10, help="of each kind")
+    parser.add_argument("--logs", type=int, default=5, help="of each kind and share of random positions")
+    parser.add_argument("--aoa-logs", type=int, default=10, help="of each kind, for the second table")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true", help=f"write the tables that {PAGE.name} links to")
     options = parser.parse_args(arguments)
@@ -233,7 +233,7 @@ def main(arguments: list[str] | None = None) -> None:
     for kind in HIDING_KINDS:
         for share in SHARES:
             cells += [(kind, share, number) for number in range(options.logs)]
-    logs = [(kind, number) for kind in deterministic_policy.KINDS for number in range(options.logs)]
+    logs = [(kind, number) for kind in KINDS for number in range(options.aoa_logs)]
     with ProcessPoolExecutor(options.jobs) as pool:
         methods = pd.concat(pool.map(compare_methods, cells), ignore_index=True)
         orders = pd.DataFrame(pool.map(compare_forms_of_aoa, logs))
