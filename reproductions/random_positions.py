@@ -241,10 +241,10 @@ def main(arguments: list[str] | None = None) -> None:
         "random-positions": build_method_table(methods),
         "aoa-forms": build_aoa_table(orders),
     }
+    for name, table in tables.items():
+        print(f"{name}\n{table}\n", flush=True)
     if options.write:
         write_tables(tables, PAGE)
-    for name, table in tables.items():
-        print(f"{name}\n{table}\n")
 
 
 if __name__ == "__main__":
