@@ -226,6 +226,8 @@ class Gate(Result):
         """Return the decision "not worse" in one line."""
         if self.high < 0:
             return f"significantly worse {criterion}, but by less than the margin of {self.margin:g}"
+        if self.margin > 0:
+            return f"not worse {criterion} by more than the margin of {self.margin:g}"
         if self.difference == 0 and self.std_error == 0:
             return f"not shown to be worse {criterion}: no user differs; {undetected}"
         return f"not shown to be worse {criterion}; {undetected}"
@@ -278,14 +280,21 @@ class Gate(Result):
             f"{self.names} by {self.metric} ({self.estimator}): {self._format_value(self.old)} -> "
             f"{self._format_value(self.new)}, difference {self._format_difference()}, {self.n_users:,} users"
         )
-        excluded_loss = "every loss"
-        if self.relevant_loss > 0:
-            excluded_loss = f"a loss of {format_loss(round_up_loss(self.relevant_loss))}"
         visible_loss = (
             f"Smallest visible loss, with 80% power: {format_loss(self.smallest_visible_loss)}. "
-            f"Tolerated: {self.margin:.2g}. A pass excludes {excluded_loss}."
+            f"Tolerated: {self.margin:g}. A pass excludes {self._describe_excluded_loss()}."
         )
         return estimates, describe_false_alarms(self.confidence_level, self.weeks), visible_loss
+
+    def _describe_excluded_loss(self) -> str:
+        """Return the loss that a pass excludes, as text: the margin, or by default a share of the old value."""
+        if self.relevant_loss == 0:
+            return "every loss"
+        if self.relevant_loss == self.margin:
+            return f"a loss of {self.margin:g}"
+        n_decimals = max(self._n_decimals, count_decimals([self.relevant_loss]))
+        loss = format_fixed(self.relevant_loss, n_decimals)
+        return f"a loss of {loss}, which is {DEFAULT_RELEVANT_SHARE:.0%} of the old value"
 
     def _build_row(self) -> tuple[Cell, ...]:
         """Return the cells metric, requirement, old, new, difference and outcome of a table of gates."""
@@ -407,9 +416,9 @@ def gate(
     metric : str, optional
         Label. Default: the first metric that has a guarantee after weighting, as in the verdict.
     estimator : str, optional
-        Label. Default: the weighted estimator if its propensities were measured and its weights are
-        reliable and have a sufficient effective sample size, else AOA. Where weights that were not measured
-        contradict AOA, the gate cannot tell.
+        Label. Default: the weighted estimator if its propensities are known by design and its weights are
+        reliable and have a sufficient effective sample size, else AOA. Where weights from other propensities
+        contradict AOA, the gate cannot tell, unless the propensities are only assumed.
     margin : float, optional
         Loss >= 0 that is tolerated, and that must be excluded. Default: no loss is tolerated, and a loss of a
         fifth of the incumbent's value must be excluded.
@@ -452,7 +461,7 @@ def gate(
     >>> decision.outcome
     'not worse'
     >>> decision.verdict
-    'not shown to be worse by recall@10 (aoa); a loss below 0.12 could not have been seen'
+    'not shown to be worse by recall@10 (aoa); a loss below 0.12 may have gone unnoticed'
     """
     check_gate_options(
         {
@@ -769,7 +778,7 @@ def _describe_contradiction(
     support = verdict.support
     if support is None or _weights_decide(verdict):
         return ""
-    if support.basis == "assumed" and support.quality in ("sufficient", "clipped"):
+    if support.basis == "assumed":
         return ""  # weights that are only assumed contradict nothing
     label = verdict.weighted
     if label in new.estimators and not find_changes(new, old, verdict.metric, label):
@@ -926,10 +935,10 @@ def round_up_loss(loss: float) -> float:
 
 
 def describe_undetected_loss(loss: float, value: float) -> str:
-    """Return which losses of an incumbent's value the gate could not have detected, as text."""
+    """Return which losses of an incumbent's value have less than 80% power of being detected, as text."""
     if not loss <= value:
-        return "no loss could have been seen"
-    return f"a loss below {format_loss(loss)} could not have been seen"
+        return "any loss may have gone unnoticed"
+    return f"a loss below {format_loss(loss)} may have gone unnoticed"
 
 
 def describe_false_alarms(confidence_level: float, weeks: int) -> str:

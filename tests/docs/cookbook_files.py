@@ -16,6 +16,7 @@ N_USERS, N_ITEMS, LENGTH = 120, 60, 20
 def write_files(folder: Path) -> None:
     """Write all of them."""
     write_ratings(folder)
+    write_parts(folder)
     write_production(folder)
     write_queries(folder)
     write_small(folder)
@@ -32,6 +33,27 @@ def write_ratings(folder: Path) -> None:
     ]
     frame = pd.DataFrame(rows, columns=["user-id", "item-id", "rating", "timestamp"])
     frame.to_csv(folder / "u.data", sep="\t", index=False)
+
+
+def write_parts(folder: Path) -> None:
+    """Write the training part and the test part of a log, and lists of ten items made from the first."""
+    rng = np.random.default_rng(5)
+    weight = 1 / np.arange(1, N_ITEMS + 1) ** 0.7
+    weight /= weight.sum()
+    train = []
+    test = []
+    lists = []
+    for user in range(N_USERS):
+        taken = rng.choice(N_ITEMS, 15, replace=False, p=weight)
+        train += [(user, item) for item in taken[:10]]
+        test += [(user, item) for item in taken[10:]]
+        scores = np.log(weight) + rng.normal(size=N_ITEMS)
+        scores[taken[:10]] = -np.inf
+        ranked = np.argsort(-scores)[:10]
+        lists += [(user, item, rank) for rank, item in enumerate(ranked, start=1)]
+    pd.DataFrame(train, columns=["user", "item"]).to_csv(folder / "train.csv", index=False)
+    pd.DataFrame(test, columns=["user", "item"]).to_csv(folder / "test.csv", index=False)
+    pd.DataFrame(lists, columns=["user", "item", "rank"]).to_csv(folder / "lists.csv", index=False)
 
 
 def write_production(folder: Path) -> None:

@@ -19,6 +19,7 @@ SITUATIONS = dict(BLOCKS)
 OUTPUTS = dict(
     re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```\n\n```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 )
+BLOCK_FLAGS = re.MULTILINE | re.DOTALL
 RATINGS = "I have a downloaded log of ratings"
 VERSIONS = "I have impressions, and the lists of two versions"
 
@@ -106,7 +107,17 @@ def test_two_versions_need_five_statements_and_count_every_fault_of_the_files(fi
         )
         assert counts_by_name[name, "users with test positives and no list, counted as misses"] == n_missing
     assert set(evaluation.frame["model"]) == {"v1", "v2"}
-    assert len(evaluation.estimators) > 1  # plain and weighted
+    assert list(evaluation.estimators) == ["aoa"]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_variant_with_weights_prints_what_the_page_shows(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    variant = PAGE.partition("### Variant: the lists were drawn with some chance\n")[2]
+    block, output = re.search(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", variant, BLOCK_FLAGS).groups()
+    exec(compile(block, "variant", "exec"), {})
+    assert capsys.readouterr().out == output
+    assert "No verdict" in output
 
 
 def test_both_begin_in_one_command_as_well(files, monkeypatch, capsys):

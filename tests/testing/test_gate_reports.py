@@ -24,9 +24,10 @@ from tests.testing.gate_results import (
 REPORT = """\
 als by recall@5 (aoa): 0.500 -> 0.450, difference −0.050 (99.62% interval [−0.154, +0.055]), 400 users
 False alarms in a season of 26 weeks: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
-Smallest visible loss, with 80% power: 0.15. Tolerated: 0. A pass excludes a loss of 0.10.
+Smallest visible loss, with 80% power: 0.15. Tolerated: 0. A pass excludes a loss of 0.100, which is 20% of
+  the old value.
 
-cannot tell by recall@5 (aoa): too few users; a loss below 0.15 could not have been seen"""
+cannot tell by recall@5 (aoa): too few users; a loss below 0.15 may have gone unnoticed"""
 
 
 def test_report_shows_the_deciding_estimate_then_all_differences_then_the_decision():
@@ -40,6 +41,21 @@ def test_report_shows_the_deciding_estimate_then_all_differences_then_the_decisi
     assert equal_report[0] == f"als by recall@5 (aoa): 0.5000 -> 0.5000, {difference}, 400 users"
     assert equal_report[1].startswith("False alarms in a season of 2 weeks: WORSE at most 0.05,")
     assert equal_report[2].startswith("Smallest visible loss, with 80% power: 0.020.")
+
+
+@pytest.mark.parametrize(
+    ("margin", "sentence"),
+    [
+        (None, "Tolerated: 0. A pass excludes a loss of 0.104, which is 20% of the old value."),
+        (0.125, "Tolerated: 0.125. A pass excludes a loss of 0.125."),
+        (0.0, "Tolerated: 0. A pass excludes every loss."),
+    ],
+)
+def test_report_prints_the_loss_that_a_pass_excludes_without_rounding_it_up(margin, sentence):
+    decision = replace(gate(*pair(values(0.5), values(0.45, seed=1)), margin=margin), old=0.52)
+    if margin is None:
+        decision = replace(decision, relevant_loss=0.104)
+    assert sentence in " ".join(str(decision).split())
 
 
 def test_estimates_that_do_not_decide_are_rows_of_one_table():
@@ -120,7 +136,7 @@ d     0.500  0.450  −0.050 [−0.131, +0.032]              not known  worse
 e     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  not worse
 
 5 gates. WORSE: d. Suspicious: c. Undecided: a. Last, e: not shown to be worse by recall@5 (aoa); a loss below
-  0.12 could not have been seen"""
+  0.12 may have gone unnoticed"""
 
 
 def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decision():
@@ -166,7 +182,7 @@ c      recall@5  aoa           False
 d      recall@5  aoa           False
 e      recall@5  aoa           False
 
-the gate rejects a; the gate could not reject b and c: a loss below 0.20 could not have been seen; d and e are
+the gate rejects a; the gate could not reject b and c: a loss below 0.20 may have gone unnoticed; d and e are
   better than the incumbent"""
 
 
@@ -178,7 +194,7 @@ def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_no
     result = Preflight(gates)
     assert str(result) == PREFLIGHT
     assert result.verdict == (
-        "the gate rejects a; the gate could not reject b and c: a loss below 0.20 could not have been seen; "
+        "the gate rejects a; the gate could not reject b and c: a loss below 0.20 may have gone unnoticed; "
         "d and e are better than the incumbent"
     )
     assert Preflight({"a": gates["a"], "e": gates["e"]}).verdict == (
