@@ -345,6 +345,20 @@ def warn_about_sampling(positives: RankedPositives, metrics: Sequence[Metric]) -
             advice="Rank all candidates, or correct with ipseval.metric(label, sampled='bv')",
             shell_advice="Rank all candidates, or use a metric such as recall@10~bv",
         )
+    _warn_about_fitted_corrections(metrics)
+
+
+def _warn_about_fitted_corrections(metrics: Sequence[Metric]) -> None:
+    """Warn that estimators hold a correction for sampling fixed which was fitted to the same ranks."""
+    fitted = [metric.label for metric in metrics if metric.is_fitted_to_ranks]
+    if fitted:
+        warn_user(
+            f"{', '.join(fitted)}: the correction is fitted to the sampled ranks, and intervals and p-values do "
+            "not include the error of this fit, so they are too small.",
+            DataWarning,
+            advice="Take standard errors from ipseval.correct_sampled, or rank all candidates",
+            shell_advice="Rank all candidates",
+        )
 
 
 def _is_valid_on_sample(metric: Metric, *, uniform: bool) -> bool:

@@ -140,6 +140,9 @@ class Metric(ABC):
         Whether `value_at_rank` is linear in the rank, so that uniformly sampled ranks keep its mean.
     corrects_sampling : bool
         Whether the metric estimates its value in the full ranking from sampled ranks.
+    is_fitted_to_ranks : bool
+        Whether the metric is fitted to the ranks that it evaluates. Estimators hold it fixed, so their standard
+        errors are too small.
     approximate : str
         Reason why estimators of the metric have no statistical guarantee; "" if they have one.
     is_weighted_within_users : bool
@@ -187,6 +190,7 @@ class Metric(ABC):
     counts_unobserved: ClassVar[bool] = False
     linear_in_rank: ClassVar[bool] = False
     corrects_sampling: ClassVar[bool] = False
+    is_fitted_to_ranks: ClassVar[bool] = False
     approximate: ClassVar[str] = ""
     is_weighted_within_users: ClassVar[bool] = True
     root: ClassVar[bool] = False

@@ -100,8 +100,9 @@ def fit_gamma_from_exposure(
 
     Counting noise in small n* flattens the slope b and so raises γ: the fit warns, with the size of the
     effect. Items with n* = 0 are left out. If there are many, the items with n* = 1 or 2 are mostly items
-    whose count is too high by chance, which steepens the slope and so lowers γ. `held_out` calibrates the weights of these positives instead: their counts h_i have mean
-    ∝ (n*_i)^d, and η = d − b, free of the assumption d = 1.
+    whose count is too high by chance, which steepens the slope and so lowers γ. `held_out` calibrates the
+    weights of these positives instead: their counts h_i have mean ∝ (n*_i)^d, and η = d − b, free of the
+    assumption d = 1.
 
     Examples
     --------

@@ -219,6 +219,13 @@ def test_metrics_on_sampled_candidates_warn_with_a_fix():
     scores = {"m": np.arange(15.0).reshape(3, 5)}
     with pytest.warns(ipseval.errors.DataWarning, match="^recall@1: computed on 2 sampled candidates of 3. "):
         ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=candidates)
+    with pytest.warns(
+        ipseval.errors.DataWarning, match="^recall@1~mle: the correction is fitted to the sampled"
+    ):
+        ipseval.evaluate(scores, split, metrics=["recall@1~mle", "auc~rank"], candidates=candidates)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "^recall@1", ipseval.errors.DataWarning)
+        ipseval.evaluate(scores, split, metrics=["recall@1~cls", "auc~rank"], candidates=candidates)
     weighted = ipseval.SampledCandidates(2, distribution=np.arange(1.0, 6.0), rng=0)
     with pytest.warns(ipseval.errors.DataWarning, match="^recall@1, auc: computed on 2 sampled candidates"):
         ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=weighted)

@@ -151,7 +151,7 @@ class _CorrectionRequest:
     @property
     def is_fitted(self) -> bool:
         """Whether the correction uses a rank distribution that is fitted to the sampled ranks."""
-        return classify_prior(self.prior, self.method) == "estimated" and self.method in ("bv", "mle")
+        return is_fitted(self.prior, self.method)
 
     def correct(self) -> _Correction:
         """Return the corrected contributions."""
@@ -312,6 +312,11 @@ def _interpolate_tables(stack: FloatArray, knots: FloatArray, n: FloatArray) -> 
     lower = upper - 1
     share = np.log(n / knots[lower]) / np.log(knots[upper] / knots[lower])
     return np.asarray((1 - share)[:, None] * stack[lower] + share[:, None] * stack[upper])
+
+
+def is_fitted(prior: object, method: str) -> bool:
+    """Return whether a correction uses a rank distribution that is fitted to the sampled ranks."""
+    return classify_prior(prior, method) == "estimated" and method in ("bv", "mle")
 
 
 def classify_prior(prior: object, method: str) -> str:

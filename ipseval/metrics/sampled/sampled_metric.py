@@ -9,7 +9,7 @@ import numpy as np
 
 from ipseval.errors import InputError
 from ipseval.metrics.base import Definition, Metric
-from ipseval.metrics.sampled._correction import Method, classify_prior, estimate_correction
+from ipseval.metrics.sampled._correction import Method, classify_prior, estimate_correction, is_fitted
 from ipseval.metrics.sampled._correction_table import (
     TABLE_METHODS,
     compute_correction_table,
@@ -28,7 +28,9 @@ class SampledMetric(Metric):
 
     ``ipseval.metric(label, sampled=method)`` creates it. Every estimator that reads c(r) reads M̂(r̃): the
     propensity weights correct for the unobserved positives, and M̂ for the candidates that were not ranked.
-    Standard errors are those of the estimator, with M̂ held fixed.
+    Standard errors are those of the estimator, with M̂ held fixed. They are too small where M̂ is fitted to the
+    sampled ranks ("mle", and "bv" without a given prior), and a warning says so; those of `correct_sampled`
+    include the fit.
 
     Parameters
     ----------
@@ -81,6 +83,11 @@ class SampledMetric(Metric):
         if self.base.linear_in_rank and self.method in ("rank", "importance"):
             return ""
         return "the correction for sampling is not unbiased"
+
+    @property
+    def is_fitted_to_ranks(self) -> bool:  # type: ignore[override]  # follows from the correction
+        """Whether the rank distribution behind M̂ is fitted to the sampled ranks."""
+        return is_fitted(self.prior, self.method)
 
     @property
     def definition(self) -> Definition:  # type: ignore[override]

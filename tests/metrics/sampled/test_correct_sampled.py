@@ -395,6 +395,7 @@ def test_full_ranks_are_refused_by_corrections():
         correct_sampled(rank_positives(world.scores, world.split))
 
 
+@pytest.mark.filterwarnings("ignore:.*correction is fitted to the sampled ranks:ipseval.errors.DataWarning")
 @pytest.mark.parametrize("method", ["rank", "cls", "bv", "mle"])
 def test_corrected_metrics_run_through_every_estimator(method):
     world = random_world(3)

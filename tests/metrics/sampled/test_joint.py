@@ -56,6 +56,7 @@ def errors(world, ranked, truth, metric, method):
     return frame.groupby(["estimator", "metric"])["error"].mean()
 
 
+@pytest.mark.filterwarnings("ignore:.*correction is fitted to the sampled ranks:ipseval.errors.DataWarning")
 @pytest.mark.parametrize(
     ("metric", "method"),
     [
