@@ -274,30 +274,31 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
         metrics_by_summary.setdefault(summary, []).append(verdict.metric)
     sentences = []
     for summary, metrics in metrics_by_summary.items():
-        if not summary:
-            summary = _describe_same_conclusion(headline)
-        sentences.append(f"On {join_names(metrics)}, {summary}.")
+        if summary:
+            sentences.append(f"On {join_names(metrics)}, {summary}.")
+        else:
+            sentences.append(_write_same_conclusion(headline, join_names(metrics)))
     return sentences
 
 
-def _describe_same_conclusion(headline: Verdict) -> str:
-    """Return what another metric confirms, as a clause: the first recommenders and the significant differences."""
+def _write_same_conclusion(headline: Verdict, metrics: str) -> str:
+    """Return what other metrics confirm: the first recommenders and the significant differences."""
     if headline.outcome == Outcome.WINNER:
-        return f"{headline.leader} is significantly better than every other recommender, too"
+        return f"On {metrics}, {headline.leader} is significantly better than every other recommender, too."
     if headline.outcome == Outcome.TIED:
-        return "the same recommenders are tied"
+        return f"The same recommenders are tied on {metrics}."
     labels = [headline.primary_estimator]
     if headline.unweighted and headline.highest_by_weights:
         labels.append(headline.weighted)
-    significant = [label for label in labels if _conclude(headline, label)[1]]
-    subject = "the same one ranks first"
+    subject = "The same recommender ranks first"
     if len({headline.rankings[label].highest for label in labels}) > 1:
-        subject = "the same ones rank first"
+        subject = "The same two rank first"
+    significant = [label for label in labels if _conclude(headline, label)[1]]
     if not significant:
-        return f"{subject}, not significantly either"
+        return f"{subject} on {metrics}, not significantly either."
     if len(significant) == len(labels):
-        return f"{subject}, significantly as well"
-    return f"{subject}, significantly by {join_names([display_name(label) for label in significant])} only"
+        return f"{subject} on {metrics}, significantly as well."
+    return f"{subject} on {metrics}, significantly by {display_name(significant[0])} only."
 
 
 def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:

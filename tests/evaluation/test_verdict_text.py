@@ -235,7 +235,7 @@ def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_th
     )
     same = replace(verdict, gamma_range=everywhere)
     assert conclusion(headline, same).endswith(
-        " On cg@10, the same one ranks first, not significantly either."
+        " The same recommender ranks first on cg@10, not significantly either."
     )
 
 
@@ -267,11 +267,11 @@ def test_other_metrics_are_grouped_by_their_conclusion():
     first = decide(AB)
     second = decide(AB, metric="mean_dcg@10")
     assert conclusion(first, second).endswith(
-        " On mean_dcg@10, the same one ranks first, not significantly either."
+        " The same recommender ranks first on mean_dcg@10, not significantly either."
     )
     third = decide(AB, metric="rr")
     assert conclusion(first, second, third).endswith(
-        " On mean_dcg@10 and rr, the same one ranks first, not significantly either."
+        " The same recommender ranks first on mean_dcg@10 and rr, not significantly either."
     )
     disagreeing = decide(BA, metric="mean_dcg@10")
     assert conclusion(first, disagreeing).endswith(
@@ -306,16 +306,16 @@ def test_the_same_conclusion_on_another_metric_states_the_first_recommenders_and
         " On rr, a is significantly better than every other recommender, too."
     )
     tied = decide({"a": 0.2, "b": 0.2})
-    assert conclusion(tied, replace(tied, metric="rr")).endswith(" On rr, the same recommenders are tied.")
+    assert conclusion(tied, replace(tied, metric="rr")).endswith(" The same recommenders are tied on rr.")
     opposite = decide(AB, BA, gamma=0.0, significant=("ab",))
     assert conclusion(opposite, replace(opposite, metric="rr")).endswith(
-        " On rr, the same ones rank first, significantly as well."
+        " The same two rank first on rr, significantly as well."
     )
     insignificant_by_weights = decide(AB, BA, gamma=0.0).rankings["snips-global"]
     rankings = {**opposite.rankings, "snips-global": insignificant_by_weights}
     half = replace(opposite, rankings=rankings)
     assert conclusion(half, replace(half, metric="rr")).endswith(
-        " On rr, the same ones rank first, significantly by AOA only."
+        " The same two rank first on rr, significantly by AOA only."
     )
 
 
