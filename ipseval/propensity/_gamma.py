@@ -538,7 +538,7 @@ def warn_about_fit(
 def describe_gamma_above_one(gamma: float) -> str:
     """Return the text of the warning about γ > 1."""
     return (
-        f"gamma = {gamma:.3g} > 1 says that true popularity falls as observed popularity rises "
+        f"gamma = {gamma:.3g} > 1 implies that true popularity falls as observed popularity rises "
         f"(n_i ∝ n*_i^{(1 - gamma) / 2:.3g}).\nCheck it against a random-exposure sample if there is one."
     )
 
