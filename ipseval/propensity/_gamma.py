@@ -29,8 +29,8 @@ from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import BoolArray, FloatArray, RngLike, freeze
 
 NOT_IDENTIFIED = (
-    "n* = (number of users who like the item) × P, so that n* alone fits every P: only random exposure or\n"
-    "the lists of the recommender that produced the log say how P depends on n*."
+    "n* = (number of users who like the item) × P, so that n* alone does not identify P: only random exposure or\n"
+    "the lists of the recommender that produced the log show how P depends on n*."
 )
 EVALUATED_LISTS = (
     "γ was fitted to lists of the recommender under evaluation, not of the one that made the log.\n"

@@ -213,7 +213,7 @@ class Gate(Result):
         if self.outcome == "better":
             return f"better {criterion}"
         if self.outcome == "identical":
-            return f"identical {criterion}: every rank is the same; {undetected}"
+            return f"identical {criterion}: every rank is the same"
         if self.outcome == "no difference":
             return f"no difference {criterion}, and a margin of 0 excludes every loss; {undetected}"
         if self.outcome == "cannot tell":
@@ -341,6 +341,9 @@ class Gate(Result):
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the decision, its numbers and all differences as JSON; NaN becomes null.
 
+        `low` and `high` are the interval of the decision at `interval_level`. `ci_low` and `ci_high` of each
+        difference are the interval at the confidence level of the evaluations.
+
         Parameters
         ----------
         path : str or Path, optional
@@ -361,6 +364,7 @@ class Gate(Result):
             value = getattr(self, name)
             is_nan = value != value
             record[name] = None if is_nan else value
+        record["interval_level"] = self.interval_level
         record["passed"] = self.has_passed
         record["exit_code"] = self.exit_code
         frame = self.frame.astype(object).where(self.frame.notna(), None)
@@ -452,7 +456,7 @@ def gate(
     >>> decision.outcome
     'not worse'
     >>> decision.verdict
-    'not shown to be worse by recall@10 (aoa); a loss below 0.12 could not have been seen'
+    'not shown to be worse by recall@10 (aoa); a loss below 0.12 may have been missed'
     """
     check_gate_options(
         {
@@ -926,10 +930,10 @@ def round_up_loss(loss: float) -> float:
 
 
 def describe_undetected_loss(loss: float, value: float) -> str:
-    """Return which losses of an incumbent's value the gate could not have detected, as text."""
+    """Return which losses of an incumbent's value are detected in less than 80% of cases, as text."""
     if not loss <= value:
-        return "no loss could have been seen"
-    return f"a loss below {format_loss(loss)} could not have been seen"
+        return "even a total loss may have been missed"
+    return f"a loss below {format_loss(loss)} may have been missed"
 
 
 def describe_false_alarms(confidence_level: float, weeks: int) -> str:

@@ -197,7 +197,7 @@ def test_lists_of_the_evaluated_recommender_warn_that_gamma_is_not_identified():
         fit_logged(popularity, list_counts, source="evaluated")
     reason = str(caught[0].message).split("\n", 1)[1]
     assert reason.count("\n") == 1
-    assert "n* alone fits every P" in reason
+    assert "n* alone does not identify P" in reason
 
 
 def test_unstated_source_is_a_note_and_not_a_warning():

@@ -26,7 +26,7 @@ als by recall@5 (aoa): 0.500 -> 0.450, difference −0.050 (99.62% interval [−
 False alarms in a season of 26 weeks: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
 Smallest visible loss, with 80% power: 0.15. Tolerated: 0. A pass excludes a loss of 0.10.
 
-cannot tell by recall@5 (aoa): too few users; a loss below 0.15 could not have been seen"""
+cannot tell by recall@5 (aoa): too few users; a loss below 0.15 may have been missed"""
 
 
 def test_report_shows_the_deciding_estimate_then_all_differences_then_the_decision():
@@ -61,6 +61,9 @@ def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
     assert (tmp_path / "gate.json").read_text().startswith('{\n  "outcome": "worse",\n  "candidate"')
     assert stored["verdict"] == decision.verdict
     assert [row["decides"] for row in stored["differences"]] == [True]
+    # Two intervals of one difference have two levels, and both levels are stored.
+    assert stored["interval_level"] == pytest.approx(1 - 2 * 0.05 / 26)
+    assert stored["low"] < stored["differences"][0]["ci_low"]
     few = gate(*pair(values(0.5, 4), values(0.25, 4)))
     assert json.loads(few.to_json())["smallest_visible_loss"] is None
 
@@ -120,7 +123,7 @@ d     0.500  0.450  −0.050 [−0.131, +0.032]              not known  worse
 e     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  not worse
 
 5 gates. WORSE: d. Suspicious: c. Undecided: a. Last, e: not shown to be worse by recall@5 (aoa); a loss below
-  0.12 could not have been seen"""
+  0.12 may have been missed"""
 
 
 def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decision():
@@ -166,7 +169,7 @@ c      recall@5  aoa           False
 d      recall@5  aoa           False
 e      recall@5  aoa           False
 
-the gate rejects a; the gate could not reject b and c: a loss below 0.20 could not have been seen; d and e are
+the gate rejects a; the gate could not reject b and c: a loss below 0.20 may have been missed; d and e are
   better than the incumbent"""
 
 
@@ -178,7 +181,7 @@ def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_no
     result = Preflight(gates)
     assert str(result) == PREFLIGHT
     assert result.verdict == (
-        "the gate rejects a; the gate could not reject b and c: a loss below 0.20 could not have been seen; "
+        "the gate rejects a; the gate could not reject b and c: a loss below 0.20 may have been missed; "
         "d and e are better than the incumbent"
     )
     assert Preflight({"a": gates["a"], "e": gates["e"]}).verdict == (
