@@ -18,7 +18,6 @@ from scipy.special import ndtr
 from ipseval.data.interactions import Interactions
 from ipseval.data.sparse import is_sparse_matrix
 from ipseval.data.splits import Split
-from ipseval.evaluation.array_order import find_positions_by_number, is_unlabelled
 from ipseval.ranking import RankedPositives
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -63,6 +62,7 @@ LONGEST_LISTS = 0.5  # share of the candidates up to which lists that hold every
 SIMILAR = 0.3  # largest difference of the logarithms of interactions of items of similar popularity
 # An array in the order of the numbers in its ids, which is not that of sorted text.
 MOST_READ_POSITIVES = 400
+MOST_DIGITS = 18  # of numbers that fit into 64 bits
 FAR_FROM_EQUAL = 4.0  # least difference of the two orders in standard errors
 WELL_ABOVE = 0.6  # least mean percentile of positives in the order of the numbers
 EXCHANGED = 0.58  # largest probability, plus its error, that a training item is scored above such a test item
@@ -277,6 +277,40 @@ class IdOrders:
         if self.user is not None and self.item is not None:
             alternatives.append((self.user, self.item))
         return alternatives
+
+
+def is_unlabelled(model: object) -> bool:
+    """Return whether a model is an array, a matrix, or factors, without ids of its rows."""
+    if isinstance(model, tuple):
+        return bool(model) and all(part is None or is_unlabelled(part) for part in model)
+    return isinstance(model, np.ndarray) or is_sparse_matrix(model)
+
+
+def find_positions_by_number(ids: AnyArray) -> IntArray | None:
+    """Return the positions of sorted ids in the order of the numbers at their ends.
+
+    None if an id is not text of the same prefix and a number, or if both orders are the same.
+
+    Examples
+    --------
+    >>> find_positions_by_number(np.array(["i1", "i10", "i2"], dtype=object)).tolist()
+    [0, 2, 1]
+    """
+    if ids.size < 2 or not (isinstance(ids[0], str) and isinstance(ids[-1], str)):
+        return None
+    prefix = ids[0].rstrip("0123456789")
+    if not ids[-1].startswith(prefix):
+        return None
+    # All ids are between the first and the last one, and therefore begin with the prefix.
+    endings = [text[len(prefix) :] for text in ids.tolist()]
+    if not all(ending.isdecimal() and len(ending) <= MOST_DIGITS for ending in endings):
+        return None
+    numbers = np.fromiter(map(int, endings), dtype=np.int64, count=ids.size)
+    positions = np.empty(ids.size, dtype=np.int64)
+    positions[np.argsort(numbers, kind="stable")] = np.arange(ids.size)
+    if (np.diff(positions) > 0).all():
+        return None
+    return positions
 
 
 def _check_order_of_ids(

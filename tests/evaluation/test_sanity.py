@@ -14,7 +14,6 @@ import scipy.sparse
 import ipseval
 from benchmarks.sanity import BASELINES, MISTAKES, fit_scores, make_correct, make_mistakes, read_logs
 from ipseval.errors import DataWarning
-from ipseval.evaluation.array_order import find_positions_by_number
 from ipseval.evaluation.sanity import (
     WORDS,
     ItemPositions,
@@ -22,6 +21,7 @@ from ipseval.evaluation.sanity import (
     SanityWarning,
     _compare_with_test,
     check_sanity,
+    find_positions_by_number,
     sample_scores,
     word_warning,
 )
