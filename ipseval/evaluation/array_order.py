@@ -1,4 +1,4 @@
-"""The order of the rows and columns of arrays without labels, which the ids of two frames do not determine."""
+"""The order of the rows and columns of arrays without labels, which the ids of the data do not determine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from ipseval.data.sparse import is_sparse_matrix
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
+from ipseval.evaluation.sanity import is_unlabelled
 from ipseval.utils.checks import format_examples, warn_user
 from ipseval.utils.types import AnyArray, IntArray
 
@@ -22,7 +22,7 @@ def warn_about_order(models: Mapping[str, object], split: Split, *, has_users: b
     """
     names = []
     for name, model in models.items():
-        if _is_unlabelled(model):
+        if is_unlabelled(model):
             names.append(repr(name))
 
     if not names:
@@ -39,13 +39,6 @@ def warn_about_order(models: Mapping[str, object], split: Split, *, has_users: b
         DataWarning,
         advice="Pass users= and items=, the ids in the order of the rows and columns, if theirs is another",
     )
-
-
-def _is_unlabelled(model: object) -> bool:
-    """Return whether a model is an array, a matrix, or factors, without ids of its rows."""
-    if isinstance(model, tuple):
-        return bool(model) and all(part is None or _is_unlabelled(part) for part in model)
-    return isinstance(model, np.ndarray) or is_sparse_matrix(model)
 
 
 def _is_order_open(ids: AnyArray, codes: IntArray) -> bool:

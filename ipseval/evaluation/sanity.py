@@ -28,6 +28,7 @@ Code = Literal[
     "rows-exchangeable",
     "test-like-training",
     "lists-of-positives",
+    "order-of-numbers",
 ]
 
 DEPTH = 0.1  # recall is compared with chance in this share of the candidates, or at the largest cutoff
@@ -59,6 +60,11 @@ ALIKE = 0.95  # least share of this advantage that test items have
 HARDLY_HIGHER = 0.03  # largest share of other rows that rank test items higher
 LONGEST_LISTS = 0.5  # share of the candidates up to which lists that hold every test item are no usual result
 SIMILAR = 0.3  # largest difference of the logarithms of interactions of items of similar popularity
+# An array in the order of the numbers in its ids, which is not that of sorted text.
+MOST_READ_POSITIVES = 400
+MOST_DIGITS = 18  # of numbers that fit into 64 bits
+FAR_FROM_EQUAL = 4.0  # least difference of the two orders in standard errors
+WELL_ABOVE = 0.6  # least mean percentile of positives in the order of the numbers
 EXCHANGED = 0.58  # largest probability, plus its error, that a training item is scored above such a test item
 
 
@@ -72,7 +78,8 @@ class SanityWarning:
         "below-chance", "at-chance": recall in the first part of the ranking. "training-at-chance": a score
         matrix ranks the training items of users no higher than other items. "rows-exchangeable": it ranks
         them as high for other users. "test-like-training": it ranks test items as high as training items.
-        "lists-of-positives": short lists hold every test item.
+        "lists-of-positives": short lists hold every test item. "order-of-numbers": an array ranks test items
+        high if its rows or columns are in the order of the numbers in the ids, 2 before 10, and not as sorted.
     model : str
         Name of the recommender.
     figures : dict
@@ -120,11 +127,16 @@ def check_sanity(
     """
     warnings: list[SanityWarning] = []
     reader = RowReader.from_split(split)
+    orders = IdOrders.from_split(split, models)
     for name, ranked in ranks.items():
         model = models.get(name)
         if getattr(model, "draws_at_random", False):
             continue
         warnings += _check_list_content(name, ranked)
+        order_warnings = _check_order_of_ids(name, model, ranked, orders)
+        if order_warnings:
+            warnings += order_warnings
+            continue  # the other checks would ask for the same mistake
         recall = _compare_recall(ranked, split)
         if recall is not None:
             warnings += _check_recall(name, recall)
@@ -145,6 +157,12 @@ WORDS: dict[str, str] = {
         "{model} lists all {n_positives:,.0f} held-out positives among {length:.1f} of "
         "{n_candidates:,.0f} candidates on average. Were the held-out pairs alone scored? Score all items that the "
         "user has no training interaction with."
+    ),
+    "order-of-numbers": (
+        "{model} scores held-out positives above {by_number:.0%} of the items if its rows and columns are in the "
+        "order of the numbers in the ids (2 before 10), and above {as_sorted:.0%} in the order of split.user_ids and "
+        "split.item_ids, which are sorted as text (10 before 2). Is it in the order of the numbers? A data frame "
+        "with ids as labels needs no order."
     ),
     "below-chance": (
         "{model} finds {recall:.1%} of the held-out positives in the first {depth:.1%} of the candidates, "
@@ -223,6 +241,127 @@ def _check_recall(name: str, recall: RecallByChance) -> list[SanityWarning]:
     if abs(recall.z) < WITHIN and POWER * recall.error < VISIBLE_GAIN * recall.expected:
         return [SanityWarning(code="at-chance", model=name, figures=figures)]
     return []
+
+
+@dataclass(frozen=True, eq=False)
+class IdOrders:
+    """Positions of users and items in arrays that are ordered by the numbers in the ids.
+
+    Attributes
+    ----------
+    split : Split
+    user, item : arrays or None
+        Position of each code by number; None if it is the code. If both are None, nothing is checked.
+    """
+
+    split: Split
+    user: IntArray | None
+    item: IntArray | None
+
+    @classmethod
+    def from_split(cls, split: Split, models: Mapping[str, object]) -> IdOrders:
+        """Find both orders, if a model is an array without labels."""
+        if not any(is_unlabelled(model) for model in models.values()):
+            return cls(split, None, None)
+        user = find_positions_by_number(split.user_ids)
+        item = find_positions_by_number(split.item_ids)
+        return cls(split, user, item)
+
+    def list_alternatives(self) -> list[tuple[IntArray | None, IntArray | None]]:
+        """Return the pairs of positions of users and items of which at least one is by number."""
+        alternatives: list[tuple[IntArray | None, IntArray | None]] = []
+        if self.user is not None:
+            alternatives.append((self.user, None))
+        if self.item is not None:
+            alternatives.append((None, self.item))
+        if self.user is not None and self.item is not None:
+            alternatives.append((self.user, self.item))
+        return alternatives
+
+
+def is_unlabelled(model: object) -> bool:
+    """Return whether a model is an array, a matrix, or factors, without ids of its rows."""
+    if isinstance(model, tuple):
+        return bool(model) and all(part is None or is_unlabelled(part) for part in model)
+    return isinstance(model, np.ndarray) or is_sparse_matrix(model)
+
+
+def find_positions_by_number(ids: AnyArray) -> IntArray | None:
+    """Return the positions of sorted ids in the order of the numbers at their ends.
+
+    None if an id is not text of the same prefix and a number, or if both orders are the same.
+
+    Examples
+    --------
+    >>> find_positions_by_number(np.array(["i1", "i10", "i2"], dtype=object)).tolist()
+    [0, 2, 1]
+    """
+    if ids.size < 2 or not (isinstance(ids[0], str) and isinstance(ids[-1], str)):
+        return None
+    prefix = ids[0].rstrip("0123456789")
+    if not ids[-1].startswith(prefix):
+        return None
+    # All ids are between the first and the last one, and therefore begin with the prefix.
+    endings = [text[len(prefix) :] for text in ids.tolist()]
+    if not all(ending.isdecimal() and len(ending) <= MOST_DIGITS for ending in endings):
+        return None
+    numbers = np.fromiter(map(int, endings), dtype=np.int64, count=ids.size)
+    positions = np.empty(ids.size, dtype=np.int64)
+    positions[np.argsort(numbers, kind="stable")] = np.arange(ids.size)
+    if (np.diff(positions) > 0).all():
+        return None
+    return positions
+
+
+def _check_order_of_ids(
+    name: str, model: object, positives: RankedPositives, orders: IdOrders
+) -> list[SanityWarning]:
+    """Warn of an array that ranks test items much higher if it is ordered by the numbers in the ids."""
+    alternatives = orders.list_alternatives()
+    if not alternatives or not is_unlabelled(model):
+        return []
+    step = 1 + len(positives) // MOST_READ_POSITIVES
+    user = positives.user[::step]
+    item = positives.item[::step]
+    as_sorted = _read_percentiles(model, user, item, orders.split)
+    if as_sorted is None:
+        return []
+    warnings: list[SanityWarning] = []
+    highest = WELL_ABOVE
+    for user_position, item_position in alternatives:
+        user_row = user
+        item_column = item
+        if user_position is not None:
+            user_row = user_position[user]
+        if item_position is not None:
+            item_column = item_position[item]
+        by_number = _read_percentiles(model, user_row, item_column, orders.split)
+        if by_number is None or by_number.mean() <= highest:
+            continue
+        difference = by_number - as_sorted
+        residual = difference - difference.mean()
+        squares = _sum_squares(np.bincount(user, residual)) + _sum_squares(np.bincount(item, residual))
+        if difference.sum() > FAR_FROM_EQUAL * math.sqrt(squares):
+            highest = float(by_number.mean())
+            figures = {"by_number": highest, "as_sorted": float(as_sorted.mean())}
+            warnings = [SanityWarning(code="order-of-numbers", model=name, figures=figures)]
+    return warnings
+
+
+def _read_percentiles(model: object, rows: IntArray, columns: IntArray, split: Split) -> FloatArray | None:
+    """Return the share of random columns that have a lower score than each entry of an array, ties by half."""
+    rng = np.random.default_rng(0)
+    background = rng.choice(split.n_items, min(N_BACKGROUND, split.n_items), replace=False)
+    users, row_index = np.unique(rows, return_inverse=True)
+    items, column_index = np.unique(np.concatenate([columns, background]), return_inverse=True)
+    scores = read_score_block(model, users, items, split)
+    if scores is None:
+        return None
+    entries = scores[row_index, column_index[: columns.size]]
+    reference = scores[row_index][:, column_index[columns.size :]]
+    n_lower = (reference < entries[:, None]).sum(axis=1)
+    n_equal = (reference == entries[:, None]).sum(axis=1)
+    return np.asarray((n_lower + n_equal / 2) / background.size)
 
 
 def _check_list_content(name: str, ranked: RankedPositives) -> list[SanityWarning]:
@@ -526,7 +665,12 @@ def _compute_dependence(means: FloatArray, percentiles: FloatArray, positions: I
 
 def read_scores(model: object, reader: RowReader) -> FloatArray | None:
     """Return the scores of the sampled users and items, (m, n); None for models that are not matrices."""
-    scores = _select_scores(model, reader)
+    return read_score_block(model, reader.users, reader.items, reader.split)
+
+
+def read_score_block(model: object, users: IntArray, items: IntArray, split: Split) -> FloatArray | None:
+    """Return the scores of some users and items, (m, n); None for models that are not matrices."""
+    scores = _select_scores(model, users, items, split)
     if scores is None:
         return None
     try:
@@ -535,15 +679,13 @@ def read_scores(model: object, reader: RowReader) -> FloatArray | None:
         return None
 
 
-def _select_scores(model: object, reader: RowReader) -> AnyArray | None:
+def _select_scores(model: object, users: IntArray, items: IntArray, split: Split) -> AnyArray | None:
     """Return the rows and columns of a score matrix, a frame or factors; None for other models."""
-    shape = (reader.split.n_users, reader.split.n_items)
-    users = reader.users
-    items = reader.items
+    shape = (split.n_users, split.n_items)
     if isinstance(model, np.ndarray) and model.shape == shape:
         return np.asarray(model[np.ix_(users, items)])
     if isinstance(model, pd.DataFrame):
-        return _select_by_labels(model, reader)
+        return _select_by_labels(model, users, items, split)
     if is_sparse_matrix(model) and model.shape == shape:
         return np.asarray(model.tocsr()[users][:, items].toarray())
     if isinstance(model, tuple) and len(model) in (2, 3):
@@ -551,12 +693,12 @@ def _select_scores(model: object, reader: RowReader) -> AnyArray | None:
     return None
 
 
-def _select_by_labels(model: pd.DataFrame, reader: RowReader) -> AnyArray | None:
+def _select_by_labels(model: pd.DataFrame, users: IntArray, items: IntArray, split: Split) -> AnyArray | None:
     """Return the scores of a frame with ids as labels; None for a frame of recommendation lists."""
     if not (model.index.is_unique and model.columns.is_unique):
         return None
-    rows = model.index.get_indexer(pd.Index(reader.split.user_ids[reader.users]))
-    columns = model.columns.get_indexer(pd.Index(reader.split.item_ids[reader.items]))
+    rows = model.index.get_indexer(pd.Index(split.user_ids[users]))
+    columns = model.columns.get_indexer(pd.Index(split.item_ids[items]))
     if (rows < 0).any() or (columns < 0).any():
         return None
     return np.asarray(model.iloc[rows, columns].to_numpy())

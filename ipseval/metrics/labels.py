@@ -272,9 +272,9 @@ def _split_arguments(label: str, text: str, metric_class: type[Metric]) -> dict[
         if not equals_sign:
             value = argument
             if position >= len(names):
-                limit = "no parameter"
-                if names:
-                    limit = format_count(len(names), "parameter")
+                if not names:
+                    raise InputError(_describe_no_parameter(label, argument, metric_class))
+                limit = format_count(len(names), "parameter")
                 raise InputError(f"metric {label!r}: {metric_class.name} takes {limit}.")
             name = names[position]
         name = name.strip()
@@ -284,12 +284,22 @@ def _split_arguments(label: str, text: str, metric_class: type[Metric]) -> dict[
     return arguments
 
 
+def _describe_no_parameter(label: str, argument: str, metric_class: type[Metric]) -> str:
+    """Return the error of a metric without parameters, with the metric that the parameter means if there is one."""
+    problem = f"metric {label!r}: {metric_class.name} takes no parameter."
+    is_adjusted = argument.replace(" ", "").removeprefix("denominator=") == "min"
+    if metric_class.name == "recall" and is_adjusted:
+        cutoff = label.rpartition("@")[2] if "@" in label else "k"
+        problem += f" Recall with the denominator min(s, k) is adjusted_recall@{cutoff}."
+    return problem
+
+
 def _parse_arguments(label: str, arguments: dict[str, str], metric_class: type[Metric]) -> dict[str, Any]:
     """Return name -> value of the arguments of a label."""
     values = {}
     for name, text in arguments.items():
         if not metric_class.parameters:
-            raise InputError(f"metric {label!r}: {metric_class.name} takes no parameter.")
+            raise InputError(_describe_no_parameter(label, f"{name}={text}", metric_class))
         parameter = look_up(metric_class.parameters, name, f"parameter of {metric_class.name}:")
         try:
             values[name] = parameter.parse(text)

@@ -29,8 +29,8 @@ from ipseval.utils.public import public_class, public_function
 from ipseval.utils.types import BoolArray, FloatArray, RngLike, freeze
 
 NOT_IDENTIFIED = (
-    "n* = (number of users who like the item) × P, so that n* alone fits every P: only random exposure or\n"
-    "the lists of the recommender that produced the log say how P depends on n*."
+    "n* = (number of users who like the item) × P, so that n* alone does not identify P: only random exposure or\n"
+    "the lists of the recommender that produced the log show how P depends on n*."
 )
 EVALUATED_LISTS = (
     "γ was fitted to lists of the recommender under evaluation, not of the one that made the log.\n"
@@ -538,7 +538,7 @@ def warn_about_fit(
 def describe_gamma_above_one(gamma: float) -> str:
     """Return the text of the warning about γ > 1."""
     return (
-        f"gamma = {gamma:.3g} > 1 says that true popularity falls as observed popularity rises "
+        f"gamma = {gamma:.3g} > 1 implies that true popularity falls as observed popularity rises "
         f"(n_i ∝ n*_i^{(1 - gamma) / 2:.3g}).\nCheck it against a random-exposure sample if there is one."
     )
 

@@ -91,7 +91,7 @@ class PopularityExponent:
 def fit_popularity_exponent(popularity: npt.ArrayLike, *, xmin: int | None = None) -> PopularityExponent:
     """Fit the exponent α of P(n* = x) = x^(−α)/ζ(α, xmin), x = xmin, xmin + 1, … (descriptive).
 
-    **The exponent is not γ**: n*_i = (users who like i) × P_i, so that n* alone fits every propensity. Use
+    **The exponent is not γ**: n*_i = (users who like i) × P_i, so that n* alone does not identify P. Use
     `fit_gamma` or `fit_gamma_from_exposure` for γ.
 
     Parameters

@@ -38,7 +38,7 @@ class PowerLawPropensity:
     """Compute propensities from observed popularity, P_i = κ (n*_i)^η with η = (γ+1)/2.
 
     γ = −1 gives equal weights (AOA), γ = 0 the square root of popularity, γ = 1 inverse popularity. γ > 1
-    says that true popularity *falls* as observed popularity rises, n_i ∝ (n*_i)^((1−γ)/2), and warns.
+    implies that true popularity *falls* as observed popularity rises, n_i ∝ (n*_i)^((1−γ)/2), and warns.
 
     Parameters
     ----------

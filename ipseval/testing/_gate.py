@@ -213,7 +213,7 @@ class Gate(Result):
         if self.outcome == "better":
             return f"better {criterion}"
         if self.outcome == "identical":
-            return f"identical {criterion}: every rank is the same; {undetected}"
+            return f"identical {criterion}: every rank is the same"
         if self.outcome == "no difference":
             return f"no difference {criterion}, and a margin of 0 excludes every loss; {undetected}"
         if self.outcome == "cannot tell":
@@ -350,6 +350,9 @@ class Gate(Result):
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the decision, its numbers and all differences as JSON; NaN becomes null.
 
+        `low` and `high` are the interval of the decision at `interval_level`. `ci_low` and `ci_high` of each
+        difference are the interval at the confidence level of the evaluations.
+
         Parameters
         ----------
         path : str or Path, optional
@@ -370,6 +373,7 @@ class Gate(Result):
             value = getattr(self, name)
             is_nan = value != value
             record[name] = None if is_nan else value
+        record["interval_level"] = self.interval_level
         record["passed"] = self.has_passed
         record["exit_code"] = self.exit_code
         frame = self.frame.astype(object).where(self.frame.notna(), None)
@@ -935,7 +939,7 @@ def round_up_loss(loss: float) -> float:
 
 
 def describe_undetected_loss(loss: float, value: float) -> str:
-    """Return which losses of an incumbent's value have less than 80% power of being detected, as text."""
+    """Return which losses of an incumbent's value are detected in less than 80% of cases, as text."""
     if not loss <= value:
         return "any loss may have gone unnoticed"
     return f"a loss below {format_loss(loss)} may have gone unnoticed"

@@ -120,6 +120,9 @@ def to_id_array(ids: object, name: str) -> AnyArray:
     return array
 
 
+TEXT_KIND = "string"  # of Python text, as pandas calls it, and of NumPy text of any length
+
+
 def unify_id_types(arrays: list[AnyArray], name: str) -> list[AnyArray]:
     """Return arrays of ids converted to one type, or raise `InputError` if ids would change."""
     non_empty = []
@@ -139,6 +142,8 @@ def unify_id_types(arrays: list[AnyArray], name: str) -> list[AnyArray]:
         common = _common_real_type(non_empty)
     elif kinds == {"M"}:
         common = _common_date_type(non_empty)
+    elif kinds == {TEXT_KIND}:
+        common = np.dtype(object)
     if common is None:
         types = "; ".join(f"{array.dtype}: {format_examples(array)}" for array in non_empty)
         text = f"{name} has ids of different types ({types}); convert them to one type."
@@ -184,6 +189,8 @@ def _kind(array: AnyArray) -> str:
     """Return the kind of a dtype, or the inferred kind of objects; ids of different kinds are never equal."""
     if array.dtype == object:
         return pd.api.types.infer_dtype(array, skipna=False)
+    if array.dtype.kind == "U":
+        return TEXT_KIND
     return array.dtype.kind
 
 

@@ -21,6 +21,7 @@ from ipseval.evaluation.sanity import (
     SanityWarning,
     _compare_with_test,
     check_sanity,
+    find_positions_by_number,
     sample_scores,
     word_warning,
 )
@@ -30,12 +31,19 @@ from reproductions import feedback_worlds
 N_USERS, N_ITEMS = 1000, 200
 
 
+def draw_tastes(rng=None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the factors of the users and items of the log."""
+    if rng is None:
+        rng = np.random.default_rng(0)
+    taste = rng.normal(size=(N_USERS, 6))
+    return taste, rng.normal(size=(N_ITEMS, 6))
+
+
 @cache
 def log() -> ipseval.Interactions:
     """Return a log of users with tastes, and items with popularities."""
     rng = np.random.default_rng(0)
-    taste = rng.normal(size=(N_USERS, 6))
-    kind = rng.normal(size=(N_ITEMS, 6))
+    taste, kind = draw_tastes(rng)
     logit = 0.9 * taste @ kind.T + rng.normal(size=N_ITEMS) - 3.0
     user, item = np.nonzero(rng.random((N_USERS, N_ITEMS)) < 1 / (1 + np.exp(-logit)))
     return ipseval.read(pd.DataFrame({"user": user, "item": item}))
@@ -188,6 +196,7 @@ def test_evaluate_warns_and_keeps_the_warnings(tmp_path):
 
 FIGURES = {
     **dict.fromkeys(("recall", "depth", "p_value", "percentile", "share", "probability"), 0.25),
+    **dict.fromkeys(("by_number", "as_sorted"), 0.25),
     "n_users": 18.0,
     **dict.fromkeys(("length", "n_candidates", "n_positives"), 25.0),
 }
@@ -228,3 +237,69 @@ def test_a_recommender_of_categories_in_simulated_feedback_is_silent(number):
     model = world.models["content"]
     ranked = ipseval.rank_positives(model, world.split)
     assert check_sanity({"content": ranked}, {"content": model}, world.split) == ()
+
+
+@cache
+def small_split_of_text_ids() -> ipseval.Split:
+    """Return a log of 300 users u0, u1, … and 60 items i0, i1, …, too small for the checks of training items."""
+    user, item = log().user, log().item
+    is_kept = (user < 300) & (item < 60)
+    frame = pd.DataFrame({"user": user[is_kept], "item": item[is_kept]})
+    frame = frame.assign(user="u" + frame["user"].astype(str), item="i" + frame["item"].astype(str))
+    return ipseval.split_random(ipseval.read(frame), test_fraction=0.3, rng=0)
+
+
+def order_by_number(ids) -> np.ndarray:
+    return np.argsort([int(text[1:]) for text in ids])
+
+
+def codes_of_small_arrays(model) -> list[str]:
+    small = small_split_of_text_ids()
+    ranked = ipseval.rank_positives(model, small)
+    return [warning.code for warning in check_sanity({"m": ranked}, {"m": model}, small)]
+
+
+@pytest.mark.parametrize("form", ["array", "sparse", "factors"])
+@pytest.mark.parametrize("axes", ["users", "items", "both"])
+def test_arrays_in_the_order_of_the_numbers_in_text_ids_warn(form, axes):
+    small = small_split_of_text_ids()
+    rows, columns = np.arange(small.n_users), np.arange(small.n_items)
+    if axes != "items":
+        rows = order_by_number(small.user_ids)
+    if axes != "users":
+        columns = order_by_number(small.item_ids)
+    taste, kind = draw_tastes()
+    users = taste[[int(text[1:]) for text in small.user_ids]]
+    items = kind[[int(text[1:]) for text in small.item_ids]]
+    right, wrong = (users, items), (users[rows], items[columns])
+    if form != "factors":
+        make = np.asarray if form == "array" else scipy.sparse.csr_matrix
+        right, wrong = make(users @ items.T), make(users[rows] @ items[columns].T)
+    assert codes_of_small_arrays(right) == []
+    assert codes_of_small_arrays(wrong) == ["order-of-numbers"]
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_correct_arrays_of_text_ids_are_silent_and_reversed_ones_are_not_called_unordered(baseline):
+    small = small_split_of_text_ids()
+    scores = fit_scores(baseline, small.train)
+    assert codes_of_small_arrays(scores) == []
+    assert "order-of-numbers" not in codes_of_small_arrays(-scores)
+
+
+@pytest.mark.parametrize(
+    ("ids", "positions"),
+    [
+        (["i1", "i10", "i2"], [0, 2, 1]),
+        (["1", "10", "9"], [0, 2, 1]),
+        (["i01", "i02", "i10"], None),  # both orders are the same
+        (["i1", "i2", "j10"], None),  # two prefixes
+        (["i1", "i10", "i2b"], None),
+        ([1, 2, 10], None),
+        (["i" + "9" * 19, "i" + "9" * 20], None),
+        (["i1"], None),
+    ],
+)
+def test_text_ids_of_one_prefix_have_positions_by_number(ids, positions):
+    found_positions = find_positions_by_number(np.array(ids, dtype=object))
+    assert (None if found_positions is None else found_positions.tolist()) == positions

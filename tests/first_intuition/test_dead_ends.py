@@ -21,7 +21,7 @@ EVALUATION = ipseval.evaluate({"m": SCORES, "n": -SCORES}, SPLIT)
 GIVEN = {
     "ipseval": ipseval, "pandas": pd, "frame": FRAME, "train": TRAIN, "test": TEST, "split": SPLIT,
     "scores": SCORES, "evaluation": EVALUATION, "pairs": FRAME.to_numpy(),
-    "ranks_from_0": TEST.assign(rank=TEST.groupby("user_id").cumcount()).rename(
+    "ranks_with_gaps": TEST.assign(rank=2 * TEST.groupby("user_id").cumcount() + 1).rename(
         columns={"user_id": "user", "item_id": "item"}
     ),
     "qrels": {0: {1: 1}}, "run": {0: {1: 0.5}}, "models": {"m": SCORES},
@@ -30,9 +30,9 @@ GIVEN = {
 # What people type; words of the error; the call that the error names, as it is typed then.
 DEAD_ENDS = [
     (
-        "ipseval.evaluate({'m': ranks_from_0}, split)",
+        "ipseval.evaluate({'m': ranks_with_gaps}, split)",
         "Pass gaps='renumber' to use their order. Options go to ipseval.Lists",
-        "ipseval.evaluate({'m': ipseval.Lists(ranks_from_0, gaps='renumber')}, split)",
+        "ipseval.evaluate({'m': ipseval.Lists(ranks_with_gaps, gaps='renumber')}, split)",
     ),
     (
         "ipseval.evaluate(models, split, propensity='popularity')",

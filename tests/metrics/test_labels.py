@@ -100,8 +100,9 @@ def test_case_and_other_names_of_a_metric_do_not_matter(label, meant):
         ("Coverage@10", "beyond_accuracy"),
         ("ndgc@10", "Did you mean 'ndcg'?"),
         ("RECAL@10", "Did you mean 'recall'?"),
-        ("recall(denominator=min)@10", "recall takes no parameter"),
-        ("recall(min)@10", "recall takes no parameter"),
+        ("recall(denominator=min)@10", "recall takes no parameter. Recall with the .* is adjusted_recall@10"),
+        ("recall(min)", "is adjusted_recall@k"),
+        ("recall(3)@10", "recall takes no parameter.$"),
         ("rbp(q=0.5)", "parameter of rbp"),
     ],
 )

@@ -186,7 +186,7 @@ def test_lists_give_the_same_fit_as_their_counts():
 def test_gamma_above_one_warns_that_popularity_would_be_inverted():
     popularity = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     assert warn_about_fit(1.0, 5, extra_note=None, failure=None) == ()
-    with pytest.warns(IdentificationWarning, match=r"2 > 1 says that true .* \(n_i ∝ n\*_i\^-0.5\)"):
+    with pytest.warns(IdentificationWarning, match=r"2 > 1 implies that true .* \(n_i ∝ n\*_i\^-0.5\)"):
         gamma_fit = fit_logged(popularity, popularity**2, drop_top=0)
     assert "falls as observed popularity rises" in gamma_fit.warnings[0]
 
@@ -197,7 +197,7 @@ def test_lists_of_the_evaluated_recommender_warn_that_gamma_is_not_identified():
         fit_logged(popularity, list_counts, source="evaluated")
     reason = str(caught[0].message).split("\n", 1)[1]
     assert reason.count("\n") == 1
-    assert "n* alone fits every P" in reason
+    assert "n* alone does not identify P" in reason
 
 
 def test_unstated_source_is_a_note_and_not_a_warning():

@@ -86,6 +86,11 @@ def test_metrics_beyond_the_list_are_refused(label, hint):
     assert metric("recall@4").user_values(ranked.pad_lists(4)).size  # as the hint says
 
 
+def test_ranks_that_count_from_0_are_those_that_count_from_1():
+    ranked = rank_positives(LISTS.assign(rank=LISTS["rank"] - 1), SPLIT)
+    assert ranked.n_above.tolist() == rank_positives(LISTS, SPLIT).n_above.tolist()
+
+
 def without(row: int) -> pd.DataFrame:
     return LISTS.drop(index=row)
 
@@ -99,7 +104,7 @@ def without(row: int) -> pd.DataFrame:
         ),
         (without(0), r"the ranks of 1 user are not 1, 2, 3, … without gap .* user 1"),
         (LISTS.assign(rank=[1, 1, 2, 1, 1, 2, 3]), "the ranks of 1 user are not 1, 2, 3"),
-        (LISTS.assign(rank=LISTS["rank"] - 1), "the ranks of 3 users are not 1, 2, 3"),
+        (LISTS.assign(rank=LISTS["rank"] + 1), "the ranks of 3 users are not 1, 2, 3"),
         (
             LISTS.drop(columns="rank").assign(score=[1, 2, np.nan, 1, 1, 1, 1]),
             "1 of 7 entries have no score",

@@ -77,6 +77,9 @@ def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
     assert (tmp_path / "gate.json").read_text().startswith('{\n  "outcome": "worse",\n  "candidate"')
     assert stored["verdict"] == decision.verdict
     assert [row["decides"] for row in stored["differences"]] == [True]
+    # Two intervals of one difference have two levels, and both levels are stored.
+    assert stored["interval_level"] == pytest.approx(1 - 2 * 0.05 / 26)
+    assert stored["low"] < stored["differences"][0]["ci_low"]
     few = gate(*pair(values(0.5, 4), values(0.25, 4)))
     assert json.loads(few.to_json())["smallest_visible_loss"] is None
 

@@ -229,7 +229,7 @@ LEAKED[SPLIT.test.user, SPLIT.test.item] = 1.0
 @pytest.mark.parametrize(
     ("new", "options", "code", "last"),
     [
-        (SAME, (), 0, "identical by recall@5 (aoa): every rank is the same; a loss below"),
+        (SAME, (), 0, "identical by recall@5 (aoa): every rank is the same"),
         (WORSE, (), 1, "WORSE by recall@5 (aoa)"),
         (evaluate_scores(LEAKED), (), 3, "suspiciously better by recall@5 (aoa): look for leakage"),
         (

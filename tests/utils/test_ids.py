@@ -220,3 +220,13 @@ def test_a_column_is_coded_by_its_sorted_ids_and_gaps_are_below_0():
     assert refused(lambda: ids.encode_ids(array([{1}, {2}], object), "x")) == (
         "x holds values of type set, which cannot be ids."
     )
+
+
+def test_text_of_numpy_and_of_python_are_ids_of_one_type():
+    words = np.array(["a", "bb"], dtype=object)
+    for fixed_width in (np.array(["bb", "a"]), np.array(["bb", "a"], dtype="<U9")):
+        for strict in (True, False):
+            assert ids.find_positions(fixed_width, words, "x", strict=strict).tolist() == [1, 0]
+            assert ids.find_positions(words, fixed_width, "x", strict=strict).tolist() == [1, 0]
+    assert ids.find_positions(np.array(["c", "a"]), np.array(["a", "long"]), "x").tolist() == [-1, 0]
+    assert refused(lambda: ids.find_positions(np.array(["1"]), np.array([1, 2]), "x"))

@@ -73,7 +73,7 @@ class Lists:
         How to treat entries without user, item, or rank or score. Default: raise an error.
     gaps : {"renumber", "raise"}
         How to treat ranks that are not 1, 2, 3, …: use their order and count the lists (default), or raise an
-        error.
+        error, unless the ranks of all lists are 0, 1, 2, ….
     users : array-like of ids, optional
         Ids of the rows of arrays. Default: the users of the split, in its order.
     items : array-like of ids, optional
@@ -225,6 +225,8 @@ class Lists:
         gap_users = np.unique(users[ranks != positions])
         if not gap_users.size:
             return
+        if self.gaps == "raise" and (ranks == positions - 1).all():
+            return  # all lists count from 0
         if self.gaps == "renumber":
             n_lists = np.unique(users).size
             audit.add_count(

@@ -233,6 +233,20 @@ def test_lists_without_problems_report_none():
     assert repr(empty_lists) == "Lists(0 entries of 0 users, by rank)"
 
 
+def test_ranks_of_frames_may_count_from_0_in_all_lists_but_not_in_some():
+    from_0 = pd.DataFrame({"user": list("aaabb"), "item": [2, 5, 6, 2, 5], "rank": [0, 1, 2, 0, 1]})
+    from_1 = from_0.assign(rank=from_0["rank"] + 1)
+    above = []
+    for frame in (from_0, from_1):
+        assert Lists(frame, gaps="raise").problems == ()
+        above.append(
+            rank_positives(Lists(frame, gaps="raise", unknown="drop", seen="drop"), SPLIT).n_above.tolist()
+        )
+    assert above[0] == above[1]
+    for ranks in ([0, 1, 2, 1, 2], [0, 1, 3, 0, 1], [0, 0, 1, 0, 1]):
+        assert len(Lists(from_0.assign(rank=ranks), gaps="raise").problems) == 1
+
+
 def test_a_score_may_be_infinite():
     ranked = rank_positives(Lists({"a": {6: 1.0, 2: np.inf, 5: -np.inf}}), SPLIT)
     assert ranked.n_above[:2].tolist() == [0, 2]
