@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import itertools
 import os
@@ -230,8 +229,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     # Modules and tests live to the end: the collector of garbage need not look through them again and again.
     gc.freeze()
-    # At its end Python collects what it can, or compiled libraries call it a leak; pytest, five times before.
-    atexit.register(gc.unfreeze)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    # One look finds what the tests have left, such as open files, of which pytest warns. It looks five times,
+    # and Python at its exit again, through all that is kept: the rest is left to the system.
+    gc.collect()
+    gc.freeze()
 
 
 def in_share(name: str, share: int, turn: int) -> bool:

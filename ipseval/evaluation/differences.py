@@ -13,8 +13,7 @@ import pandas as pd
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
 from ipseval.estimators.labels import display_names
-from ipseval.inference import compare
-from ipseval.inference.comparisons import adjust_p_values
+from ipseval.inference.comparisons import adjust_p_values, compute_paired_test
 from ipseval.inference.intervals import Key, compute_normal_interval
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import (
@@ -256,7 +255,7 @@ def _compare_estimates(
         if old_key not in old.estimates:
             continue
         row = compute_difference(
-            estimate, old.estimates[old_key], key, is_paired=is_paired, level=new.confidence_level
+            estimate, old.estimates[old_key], is_paired=is_paired, level=new.confidence_level
         )
         if has_other_weights and estimate.weighted:
             row["p_value"] = np.nan  # the two estimates are of different quantities
@@ -279,26 +278,21 @@ def _have_same_users(new: _ComparedEvaluation, old: _ComparedEvaluation) -> bool
     return have_user_sums and np.array_equal(new.user_ids, old.user_ids)
 
 
-def compute_difference(
-    new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
-) -> dict[str, object]:
+def compute_difference(new: Estimate, old: Estimate, *, is_paired: bool, level: float) -> dict[str, object]:
     """Return old, new and their difference, with its standard error, interval, p-value and note."""
-    test = _test_old_new_difference(new, old, key, is_paired=is_paired, level=level)
+    test = _test_old_new_difference(new, old, is_paired=is_paired, level=level)
     note = join_notes(*new.reliability_notes, *old.reliability_notes)
     return {"old": old.value, "new": new.value, **test, "paired": is_paired, "note": note}
 
 
 def _test_old_new_difference(
-    new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
+    new: Estimate, old: Estimate, *, is_paired: bool, level: float
 ) -> dict[str, object]:
     """Return the test columns: from the differences of the users, or as of independent samples."""
     if not is_paired:
         return _test_independent(new, old, level)
-    _, metric, estimator = key
-    estimates = {("new", metric, estimator): new, ("old", metric, estimator): old}
-    frame = compare(estimates, reference="old", correction=None, confidence_level=level)
-    (row,) = frame.to_dict("records")
-    return {name: row[name] for name in TEST_COLUMNS}
+    test, _ = compute_paired_test(new, old, confidence_level=level)
+    return {name: float(test[name]) for name in TEST_COLUMNS}
 
 
 def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, object]:

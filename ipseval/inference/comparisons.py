@@ -128,14 +128,12 @@ def compare(
     for metric, estimator, first, second in _list_comparisons(list(estimates), reference):
         first_estimate = estimates[first, metric, estimator]
         second_estimate = estimates[second, metric, estimator]
-        gap, error, n_users = _compute_paired_difference(first_estimate, second_estimate)
-        test, test_note = _test_gap(
-            gap,
-            error,
-            n_users,
+        test, test_note = compute_paired_test(
+            first_estimate,
+            second_estimate,
             confidence_level=confidence_level,
             power=power,
-            detectable_gap=gap if difference is None else difference,
+            difference=difference,
         )
         notes: list[Note | str] = [
             *first_estimate.reliability_notes,
@@ -218,6 +216,26 @@ def compute_detectable_difference(
         return smallest, float("inf")
     n_needed = np.ceil((z_sum * np.float64(deviation) / difference) ** 2 + z_level**2 / 2)
     return smallest, max(float(n_needed), 2.0)
+
+
+def compute_paired_test(
+    first: Estimate,
+    second: Estimate,
+    *,
+    confidence_level: float,
+    power: float = 0.8,
+    difference: float | None = None,
+) -> tuple[dict[str, float | int], str]:
+    """Return the columns of `compare` for two estimates of one metric and estimator, and a note on the test."""
+    gap, error, n_users = _compute_paired_difference(first, second)
+    return _test_gap(
+        gap,
+        error,
+        n_users,
+        confidence_level=confidence_level,
+        power=power,
+        detectable_gap=gap if difference is None else difference,
+    )
 
 
 def _compute_paired_difference(first: Estimate, second: Estimate) -> tuple[float, float, int]:

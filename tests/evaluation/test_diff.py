@@ -194,7 +194,7 @@ def test_an_independent_difference_without_an_error_has_no_p_value():
     new, old = (
         SimpleNamespace(value=value, standard_error=0.0, reliability_notes=few) for value in (0.75, 0.5)
     )
-    row = compute_difference(new, old, ("als", "recall@5", "aoa"), is_paired=False, level=0.9)
+    row = compute_difference(new, old, is_paired=False, level=0.9)
     assert (row["difference"], row["std_error"], row["note"]) == (0.25, 0, "few")
     assert np.isnan(row["p_value"])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import OrderedDict, namedtuple
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -26,10 +27,9 @@ def make_path(name):
     return os.path.join(tempfile.mkdtemp(prefix="calls4_"), name)
 
 
-def draw_log(
-    user="user_id", item="item_id", rating="rating", time="timestamp", seed=0, implicit=False, strings=False
-):
-    """A log with a popularity bias; about 15 interactions per user."""
+@cache
+def draw_rows(seed):
+    """Draw interactions with a popularity bias; about 15 per user."""
     rng = np.random.default_rng(seed)
     pop = 1.0 / (np.arange(NI) + 3.0)
     taste = rng.normal(size=(NU, 3)) @ rng.normal(size=(3, NI))
@@ -40,7 +40,14 @@ def draw_log(
         for i in items:
             r = int(np.clip(np.round(3.6 + taste[u, i] * 0.6 + rng.normal(0, 0.5)), 1, 5))
             rows.append((u, i, r, 1_600_000_000 + int(rng.integers(0, 10_000_000))))
-    df = pd.DataFrame(rows, columns=["u", "i", "r", "t"])
+    return pd.DataFrame(rows, columns=["u", "i", "r", "t"])
+
+
+def draw_log(
+    user="user_id", item="item_id", rating="rating", time="timestamp", seed=0, implicit=False, strings=False
+):
+    """A log with a popularity bias; about 15 interactions per user."""
+    df = draw_rows(seed).copy()
     if strings:
         df["u"] = "u" + df["u"].astype(str)
         df["i"] = "i" + df["i"].astype(str)

@@ -185,6 +185,8 @@ def test_smallest_visible_loss_without_any_difference_is_detected_in_four_of_fiv
     no_difference = Difference(0.0, 0.0, n, np.zeros(n), largest)
     loss = no_difference.smallest_visible(LEVEL, margin)
     n_losing = np.arange(1, n)
+    probabilities = binom.pmf(n_losing, n, loss / largest)
+    n_losing = n_losing[probabilities > 1e-11]  # all others together: less than n times that
     is_worse = []
     for count in n_losing:
         sample = difference(np.where(np.arange(n) < count, -largest, 0.0), largest)

@@ -11,6 +11,7 @@ LIST_TYPES = (list, tuple, np.ndarray)
 N_CELLS = 500  # first cells of a column that decide whether its text holds lists
 _BRACKETS = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
 _OPENING_BRACKET = re.compile(r"[\[({]")
+_SEPARATOR = re.compile(r"[ ,;|]")
 _ENTRY = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,;|]+)")
 _SEVERAL_ENTRIES = re.compile(r"[^\s,;|]+(?:[ ;|]+[^\s,;|]+)+|[^\s,;|]+(?: *, *[^\s,;|]+){2,}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{1,2}:\d\d")
@@ -21,10 +22,11 @@ def text_holds_lists(cells: Sequence[str]) -> bool:
     filled_cells = [cell for cell in cells if cell.strip()][:N_CELLS]
     if not filled_cells:
         return False
-    if all(is_bracketed(cell) for cell in filled_cells):
+    distinct_cells = dict.fromkeys(filled_cells)  # ids and ratings repeat
+    if all(is_bracketed(cell) for cell in distinct_cells):
         return True
-    has_several = any(holds_several_codes(cell) for cell in filled_cells)
-    return has_several and all(_holds_codes(cell) for cell in filled_cells)
+    has_several = any(holds_several_codes(cell) for cell in distinct_cells)
+    return has_several and all(_holds_codes(cell) for cell in distinct_cells)
 
 
 def is_bracketed(cell: str) -> bool:
@@ -40,6 +42,8 @@ def is_bracketed(cell: str) -> bool:
 def holds_several_codes(cell: str) -> bool:
     """Return whether a cell holds several codes of one pattern, such as "05 07", not a time or a title."""
     text = cell.strip()
+    if not _SEPARATOR.search(text):  # most cells hold one entry, and this is the fastest way to see it
+        return False
     if not _SEVERAL_ENTRIES.fullmatch(text) or _TIME.search(text):
         return False
     patterns = {_find_pattern(entry) for entry in parse_list(text)}

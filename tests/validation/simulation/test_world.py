@@ -5,7 +5,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.validation.simulation import World
-from tests.inside.validation import Taste, draw_distinct, uniform_hash
+from tests.inside.validation import ItemTable, Taste, draw_distinct, uniform_hash
 
 
 @pytest.fixture(scope="module", name="world")
@@ -304,6 +304,21 @@ def test_drawing_every_item_is_possible_although_some_are_very_rare():
     # Weights are known up to a factor, however large they are.
     again = draw_distinct(np.array([13, 0, 5]), log_weight + 1000, np.random.default_rng(0))
     assert np.array_equal(again, (row, item))
+
+
+@pytest.mark.parametrize("log_weight", [np.zeros(1), np.zeros(13), -np.arange(900.0), np.arange(900.0)])
+def test_an_item_of_a_table_is_the_first_whose_cumulative_probability_reaches_a_number(log_weight):
+    table = ItemTable.from_weights(log_weight)
+    weight = np.exp(log_weight - log_weight.max())
+    assert table.first_items.size.bit_count() == 1  # products with a power of two are not rounded
+    assert np.allclose(np.diff(table.cdf, prepend=0), weight / weight.sum(), atol=1e-15)
+    bounds = np.append(table.cdf[:-1], np.arange(64) / 64)
+    numbers = np.concatenate(
+        [np.random.default_rng(0).random(500), *(np.nextafter(bounds, end) for end in (0, 1))]
+    )
+    numbers = np.append(numbers, bounds)
+    numbers = numbers[numbers < 1]
+    assert np.array_equal(table.find_items(numbers), np.searchsorted(table.cdf, numbers))
 
 
 def test_hash_is_uniform_and_depends_on_key_and_seed_only():
