@@ -4,6 +4,9 @@
     python -m tests.mutation.run metrics --n 20       one layer, fewer mutants
     python -m tests.mutation.run --floor 0.9          exit code 1 where the score of a layer is lower
     python -m tests.mutation.run ranking --near       by the tests of the layer alone: faster, and fewer are found
+    python -m tests.mutation.run --total 200 --least 8 --record faults.jsonl
+                                                      200 mutants in proportion to the places of each layer, at
+                                                      least 8 of each, and one line of JSON for each mutant
 
 A mutant is one change of one expression (an operator, a comparison, a number, a truth value, a loop) by
 Cosmic Ray, at a place drawn with a fixed seed. The run applies tests that execute its line, first those of
@@ -19,9 +22,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import json
 import math
 import os
 import pickle
+import re
 import shutil
 import signal
 import sys
@@ -30,14 +35,14 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from statsmodels.stats.proportion import proportion_confint
 
 from tests.mutation.layers import LAYERS, Layer
-from tests.mutation.sample import Mutant, sample
+from tests.mutation.sample import Mutant, count_places, sample
 from tests.mutation.trace import ALWAYS, FAR, Trace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +56,20 @@ NO_TESTS = 5  # exit code of pytest: all of them are slow
 BEFORE = ("hypothesis", "pytest", "pandas", "scipy.stats", "matplotlib.pyplot")  # once, not in forks
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """A mutant, whether a test found it, and the first test that failed; empty for a limit of time."""
+
+    layer: str
+    mutant: Mutant
+    is_found: bool
+    test: str
+
+    def to_json(self) -> str:
+        """Return one line of JSON."""
+        return json.dumps(asdict(self))
+
+
 @dataclass
 class Score:
     """The numbers of mutants of a layer that the tests found and did not find."""
@@ -60,6 +79,7 @@ class Score:
     found: int = 0
     too_long: int = 0  # of those found: stopped at the limit of time
     survived: list[Mutant] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
 
     @property
     def n(self) -> int:
@@ -214,6 +234,20 @@ def is_found(
     return result not in (0, NO_TESTS)
 
 
+def read_failed_test(copy: Path) -> str:
+    """Return the name of the first test that failed in the last run of pytest, or an empty text."""
+    output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
+    match = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+    return match.group(1) if match else ""
+
+
+def share_mutants(layers: Sequence[str], total: int, least: int) -> dict[str, int]:
+    """Return the number of mutants of each layer: in proportion to its places, and not below the least."""
+    n_places = {name: count_places(ROOT, LAYERS[name].paths(ROOT)) for name in layers}
+    n_all_places = sum(n_places.values())
+    return {name: max(least, round(total * n_places[name] / n_all_places)) for name in layers}
+
+
 def control(copy: Path, layer: Layer, trace: Trace) -> None:
     """Stop where the change that must be found is not."""
     file, old, new = layer.control
@@ -234,9 +268,13 @@ def judge(layer: Layer, copy: Path, trace: Trace, n: int, seed: int) -> Score:
     score = Score(n_places, n_left_out)
     print("  control found", flush=True)
     for mutant in mutants:
+        n_too_long = score.too_long
         if is_found(copy, layer, mutant.path, mutant.line, mutant.code, trace, score):
             score.found += 1
+            failed_test = read_failed_test(copy) if score.too_long == n_too_long else ""
+            score.outcomes.append(Outcome(layer.name, mutant, True, failed_test))
         else:
+            score.outcomes.append(Outcome(layer.name, mutant, False, ""))
             score.survived.append(mutant)
             print(
                 f"  survived  {mutant.path}:{mutant.line}\n    {mutant.before}\n    {mutant.after}",
@@ -250,6 +288,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("layers", nargs="*", metavar="layer", help=", ".join(LAYERS))
     parser.add_argument("--n", type=int, default=100, help="mutants of each layer")
+    parser.add_argument("--total", type=int, help="mutants of all layers, by their places; replaces --n")
+    parser.add_argument("--least", type=int, default=8, help="with --total: fewest mutants of a layer")
+    parser.add_argument("--record", type=Path, help="file to which a line of JSON is added for each mutant")
     parser.add_argument("--seed", type=int, default=26)
     parser.add_argument("--near", action="store_true", help="judge by the tests of the layer alone")
     parser.add_argument("--floor", type=float, default=0.9)
@@ -269,11 +310,17 @@ def main() -> None:
         shutil.copytree(ROOT, copy, ignore=ignored)
         os.environ["PYTHONPATH"] = str(copy)
         layers = options.layers or list(LAYERS)
+        sizes = dict.fromkeys(layers, options.n)
+        if options.total is not None:
+            sizes = share_mutants(layers, options.total, options.least)
         trace = traced(copy, scope(layers, near=options.near))
         for name in layers:
             print(name, flush=True)
             begun = time.monotonic()
-            score = judge(LAYERS[name], copy, trace, options.n, options.seed)
+            score = judge(LAYERS[name], copy, trace, sizes[name], options.seed)
+            if options.record is not None:
+                with options.record.open("a", encoding="utf-8") as record:
+                    record.writelines(f"{outcome.to_json()}\n" for outcome in score.outcomes)
             print(f"{score}, {(time.monotonic() - begun) / 60:.0f} min", flush=True)
             if not score.share >= options.floor:
                 low.append(name)
