@@ -23,7 +23,7 @@ LEAST = 0.55  # the ratio of SequenceMatcher
 
 
 @dataclass(frozen=True)
-class TestFunction:
+class Function:
     """A test as it stands in a file."""
 
     path: str
@@ -39,13 +39,13 @@ def run_git(*arguments: str) -> str:
     return process.stdout
 
 
-def list_functions(commit: str, path: str) -> dict[str, TestFunction]:
+def list_functions(commit: str, path: str) -> dict[str, Function]:
     """Return the tests in a file of a commit."""
     functions = {}
     for node in ast.walk(ast.parse(run_git("show", f"{commit}:{path}"))):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             body = "\n".join(ast.unparse(statement) for statement in node.body)
-            functions[node.name] = TestFunction(path, node.name, body)
+            functions[node.name] = Function(path, node.name, body)
     return functions
 
 
@@ -54,7 +54,7 @@ def split_words(body: str) -> list[str]:
     return re.findall(r"\w+|[^\w\s]", body)
 
 
-def find_same_test(function: TestFunction, candidates: list[TestFunction]) -> TestFunction | None:
+def find_same_test(function: Function, candidates: list[Function]) -> Function | None:
     """Return the candidate that resembles a test most, if it resembles it enough."""
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(split_words(function.body))
@@ -73,7 +73,7 @@ def find_same_test(function: TestFunction, candidates: list[TestFunction]) -> Te
     return best_candidate
 
 
-def find_removed(commit: str) -> list[TestFunction]:
+def find_removed(commit: str) -> list[Function]:
     """Return the tests that a commit removed."""
     paths = run_git("show", "--no-renames", "--name-only", "--format=", commit, "--", "tests").splitlines()
     removed = []

@@ -10,6 +10,8 @@
     python -m tests.mutation.run --again faults.jsonl --tests-of COMMIT --record before.jsonl
                                                       the mutants of that file, by the tests as they were at a
                                                       commit; tests that fail on the unchanged code are left out
+    python -m tests.mutation.run --again faults.jsonl --kept-since COMMIT --record before.jsonl
+                                                      the same by the tests that the commit has word for word
     python -m tests.mutation.run --again faults.jsonl --survivors --slow --near
                                                       those that no test found, by the slow tests of their layer
 
@@ -46,6 +48,7 @@ from typing import Any
 
 from statsmodels.stats.proportion import proportion_confint
 
+from tests.mutation.kept_tests import list_kept
 from tests.mutation.layers import LAYERS, Layer
 from tests.mutation.record import Outcome, read_record, write_record
 from tests.mutation.sample import Mutant, count_places, sample
@@ -207,9 +210,14 @@ def trace_tests(copy: Path, tests: Sequence[str], *, marks: str, may_fail: bool)
     output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
     if code not in (0, NO_TESTS) and not (may_fail and path.exists()):
         sys.exit(f"the tests do not pass without a change: exit code {code}\n{output[-3000:]}")
-    lines, seconds, failed = pickle.loads(path.read_bytes())
     if may_fail:
         print(f"without a change: {output.splitlines()[-1]}", flush=True)
+    return read_trace(path, marks)
+
+
+def read_trace(path: Path, marks: str) -> Trace:
+    """Return the trace in a file."""
+    lines, seconds, failed = pickle.loads(path.read_bytes())
     most_seconds = SLOW_SECONDS if marks == SLOW else MOST_SECONDS
     deselected = (f"--deselect={name}" for name in sorted(failed))
     return Trace(lines, seconds, ("-m", marks, *deselected), most_seconds)
@@ -276,12 +284,21 @@ def control(copy: Path, layer: Layer, trace: Trace) -> None:
         sys.exit(f"the control survived: {path}:{line}, {old!r} as {new!r}. No score of this run counts.")
 
 
-def judge(layer: Layer, copy: Path, trace: Trace, outcomes: Sequence[Outcome], score: Score) -> None:
-    """Run tests for each mutant of a layer; where an earlier run names a test that failed, that test first."""
+def judge(
+    layer: Layer, copy: Path, trace: Trace, outcomes: Sequence[Outcome], score: Score, kept: set[str]
+) -> None:
+    """Run tests for each mutant of a layer; where an earlier run names a test that failed, that test first.
+
+    Where that test is among those that are kept, its failure is known, and nothing is run.
+    """
     for outcome in outcomes:
         mutant = outcome.mutant
         first_test = outcome.test.partition("[")[0]
         n_too_long = score.too_long
+        if first_test in kept:
+            score.found += 1
+            score.outcomes.append(outcome)
+            continue
         if is_found(copy, layer, mutant.path, mutant.line, mutant.code, trace, score, first_test):
             score.found += 1
             failed_test = read_failed_test(copy) if score.too_long == n_too_long else ""
@@ -323,6 +340,10 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--again", type=Path, help="record of an earlier run, whose mutants are judged again")
     parser.add_argument("--survivors", action="store_true", help="with --again: those that no test found")
     parser.add_argument("--tests-of", metavar="COMMIT", help="judge by the tests as they were at a commit")
+    parser.add_argument("--kept-since", metavar="COMMIT", help="judge by the tests that a commit has, too")
+    parser.add_argument(
+        "--trace", type=Path, help="file of the trace: read if it is there, otherwise written"
+    )
     parser.add_argument("--slow", action="store_true", help="judge by the tests that are marked slow")
     parser.add_argument("--near", action="store_true", help="judge by the tests of the layer alone")
     parser.add_argument("--floor", type=float, default=0.9)
@@ -364,7 +385,16 @@ def main() -> None:
             sizes = share_mutants(layers, options.total, options.least)
         marks = SLOW if options.slow else FAST
         may_fail = options.tests_of is not None
-        trace = trace_tests(copy, scope(layers, near=options.near), marks=marks, may_fail=may_fail)
+        if options.trace is not None and options.trace.exists():
+            trace = read_trace(options.trace, marks)
+        else:
+            trace = trace_tests(copy, scope(layers, near=options.near), marks=marks, may_fail=may_fail)
+            if options.trace is not None:
+                shutil.copy2(copy.parent / "trace.pickle", options.trace)
+        kept: set[str] = set()
+        if options.kept_since is not None:
+            kept = list_kept(trace.seconds, options.kept_since)
+            trace = trace.select(kept)
         for name in layers:
             print(name, flush=True)
             begun = time.monotonic()
@@ -373,7 +403,7 @@ def main() -> None:
                 score = Score()
             else:
                 outcomes, score = draw_mutants(LAYERS[name], copy, trace, sizes[name], options.seed)
-            judge(LAYERS[name], copy, trace, outcomes, score)
+            judge(LAYERS[name], copy, trace, outcomes, score, kept)
             if options.record is not None:
                 write_record(options.record, score.outcomes)
             print(f"{score}, {(time.monotonic() - begun) / 60:.0f} min", flush=True)

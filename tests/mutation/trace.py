@@ -32,6 +32,14 @@ class Trace:
     options: tuple[str, ...] = ()
     most_seconds: float = MOST_SECONDS
 
+    def select(self, names: set[str]) -> Trace:
+        """Return the trace of some of the tests."""
+        lines_of_path = {}
+        for path, lines in self.tests.items():
+            lines_of_path[path] = {line: line_tests & names for line, line_tests in lines.items()}
+        seconds = {name: self.seconds[name] for name in self.seconds if name in names}
+        return Trace(lines_of_path, seconds, self.options, self.most_seconds)
+
     def of(self, path: str, line: int, layer: Layer) -> list[str]:
         """Return the tests that run a line: those of the layer first, and fast ones before slow ones.
 
