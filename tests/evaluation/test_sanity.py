@@ -228,3 +228,10 @@ def test_a_recommender_of_categories_in_simulated_feedback_is_silent(number):
     model = world.models["content"]
     ranked = ipseval.rank_positives(model, world.split)
     assert check_sanity({"content": ranked}, {"content": model}, world.split) == ()
+
+
+def test_a_random_baseline_does_not_end_the_check_of_the_recommenders_after_it():
+    models = {"random": ipseval.baselines.random(split().train, rng=0), "reversed": -scores_of("ease")}
+    ranks = {name: ipseval.rank_positives(model, split()) for name, model in models.items()}
+    warnings_of_models = check_sanity(ranks, models, split())
+    assert {warning.model for warning in warnings_of_models} == {"reversed"}

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from ipseval.errors import DataWarning, InputError, UnknownNameError
 from ipseval.evaluation import write_statement
 from ipseval.evaluation.statement import Statement
 from tests.conftest import ROOT
-from tests.inside.evaluation import CRITERIA, SOURCES
+from tests.inside.evaluation import CRITERIA, SOURCES, _state_power
 
 FOLDER = Path(__file__).parent / "statements"
 MODELS = ("a", "b", "c")
@@ -377,3 +378,19 @@ def test_the_page_lists_every_criterion_with_its_sources():
     assert [(code, question, sources) for code, question, _, sources in rows] == expected
     for key, reference in SOURCES.items():
         assert f"| {key} | {reference} |" in page
+
+
+def test_a_metric_without_a_detectable_difference_leaves_the_power_of_the_next_one():
+    differences = pd.DataFrame(
+        {
+            "metric": ["auc", "recall@5", "recall@5"],
+            "estimator": "aoa",
+            "minimum_detectable_difference": [np.nan, 0.02, 0.01],
+            "n_users": [1, 1200, 1000],
+        }
+    )
+    text = _state_power(SimpleNamespace(differences=differences))
+    assert (
+        text
+        == "smallest differences found with 80% power by tests over 1,200 users: recall@5, AOA: 0.01 to 0.02"
+    )
