@@ -394,3 +394,12 @@ def test_a_metric_without_a_detectable_difference_leaves_the_power_of_the_next_o
         text
         == "smallest differences found with 80% power by tests over 1,200 users: recall@5, AOA: 0.01 to 0.02"
     )
+
+
+def test_significance_is_stated_for_each_metric_and_estimator(evaluation):
+    rows = evaluation.compare()[["metric", "estimator"]].drop_duplicates()
+    names = {"aoa": "AOA", "ips": "IPS", "snips-global": "SNIPS"}
+    text = answers_of(evaluation)["significance"]
+    stated = re.findall(r"([\w@]+, \w+): a against b", text)
+    assert stated == [f"{metric}, {names[estimator]}" for metric, estimator in rows.to_numpy()]
+    assert len(stated) >= 4
