@@ -142,16 +142,16 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
     """Return the split of a training and a test file."""
     from ipseval.data.splits import Split
 
-    parts = [read_log(entry, options).positives for entry in (train, test)]
+    train_log = read_log(train, options).positives
+    test_log = read_log(test, options).positives
     # A column that only one part has is not used.
-    train_log, test_log = parts
     if train_log.value is None or test_log.value is None:
         train_log = replace(train_log, value=None)
         test_log = replace(test_log, value=None)
     if train_log.timestamp is None or test_log.timestamp is None:
         train_log = replace(train_log, timestamp=None)
         test_log = replace(test_log, timestamp=None)
-    split = Split.from_frames(
+    return Split.from_frames(
         train_log,
         test_log,
         **load_universe(options),
@@ -159,12 +159,6 @@ def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Spl
         overlap=options.overlap,
         seen="include" if options.seen == "include" else "exclude",
     )
-    # The rows that reading excluded belong to the counts of the split.
-    counted = {}
-    for name, part in zip(("train", "test"), parts, strict=True):
-        split_part = getattr(split, name)
-        counted[name] = replace(split_part, row_counts=(*part.row_counts, *split_part.row_counts))
-    return replace(split, **counted)
 
 
 def load_models(options: argparse.Namespace, split: Split) -> dict[str, object]:

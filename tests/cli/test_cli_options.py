@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from tests.inside.cli import (
     load_models,
     load_random_exposure,
     load_split,
+    load_table,
     parse_file_entry,
     parse_reference_values,
 )
@@ -337,3 +339,19 @@ def test_a_split_is_that_of_a_log_or_of_two_parts():
         options = argparse.Namespace(**dict.fromkeys(names) | {name: name for name in given})
         with pytest.raises(InputError, match=r"^give a LOG to split, or --train and --test of a split"):
             load_split(options)
+
+
+def test_a_table_in_parquet_comes_through_a_pipe(monkeypatch):
+    table = pd.DataFrame({"user": [1, 2], "item": [3, 4]})
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(table.to_parquet())))
+    assert load_table("-").to_dict("list") == {"user": [1, 2], "item": [3, 4]}
+
+
+def test_the_parts_of_a_split_count_the_rows_that_reading_excluded(folder):
+    pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "rating": [5, 1, 4]}).to_csv("train.csv", index=False)
+    pd.DataFrame({"user": [1, 2, 2], "item": [3, 2, 3], "rating": [4, 1, 2]}).to_csv("test.csv", index=False)
+    split, _ = load_split(asked("evaluate", "--train", "train.csv", "--test", "test.csv", "--threshold", "4"))
+    # Three rows of each file, of which one and two have a rating below 4: each count once.
+    assert [count.count for count in split.train.row_counts] == [3, 1]
+    assert [count.count for count in split.test.row_counts] == [3, 2]
+    assert (len(split.train), len(split.test)) == (2, 1)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
 import ipseval
-from tests import floors
+from tests import extras, floors
 from tests.conftest import ROOT
+from tests.mutation import kept_tests, record, removed_tests, run
 from tests.mutation.layers import LAYERS, SPEED
 from tests.mutation.run import Score
 from tests.mutation.sample import Mutant, places, sample
@@ -158,3 +160,73 @@ def test_a_value_that_changes_by_itself_is_found(call):
 def test_the_package_says_that_it_is_typed():
     assert resources.files("ipseval").joinpath("py.typed").is_file()
     assert resources.files("ipseval").joinpath("__init__.pyi").is_file()
+
+
+def test_a_library_that_a_test_hides_is_no_reason_to_skip(monkeypatch):
+    error = ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+    monkeypatch.setattr(extras, "MISSING", frozenset({"pyarrow"}))
+    assert extras.missing(error) == "pyarrow is not installed"
+    monkeypatch.setattr(extras, "MISSING", frozenset())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert extras.missing(error) is None
+
+
+@pytest.mark.parametrize(("total", "expected"), [(40, {"cli": 8, "data": 33}), (10, {"cli": 8, "data": 8})])
+def test_mutants_are_shared_in_proportion_to_places_and_not_below_the_least(monkeypatch, total, expected):
+    n_places = {"cli": 50, "data": 250}
+    monkeypatch.setattr(
+        run, "count_places", lambda root, paths: n_places[paths[0].relative_to(root).parts[1]]
+    )
+    assert run.share_mutants(["cli", "data"], total, 8) == expected
+
+
+def test_a_record_of_mutants_is_read_as_it_was_written_and_gives_its_table(tmp_path):
+    mutants = [Mutant("ipseval/a.py", line, "x + 1", "x - 1", "code") for line in (1, 2, 3)]
+    after = [
+        record.Outcome("data", mutants[0], True, "tests/test_a.py::test_a[1]"),
+        record.Outcome("data", mutants[1], False, ""),
+        record.Outcome("cli", mutants[2], True, ""),
+    ]
+    record.write_record(tmp_path / "after.jsonl", after[:2])
+    record.write_record(tmp_path / "after.jsonl", after[2:])
+    assert record.read_record(tmp_path / "after.jsonl") == after
+    rows = record.format_table(after, {mutants[0], mutants[1]}).splitlines()[2:]
+    assert rows == ["| data | 2 | 2 | 1 | 1 |", "| cli | 1 | 0 | 1 | 0 |", "| all | 3 | 2 | 2 | 1 |"]
+
+
+def test_a_test_is_kept_with_its_table_of_cases_and_an_example_with_its_text(monkeypatch):
+    code = """
+CASES = [1, 2]
+
+@pytest.mark.parametrize("case", CASES)
+def test_a(case):
+    assert case
+
+def test_b():
+    assert f() == 1
+
+class Square:
+    def area(self):
+        '''Return the area.
+
+        >>> Square().area()
+        4
+        '''
+"""
+    texts = kept_tests.read_texts(code, "x.py")
+    assert sorted(texts) == ["x.py::Square::area", "x.py::test_a", "x.py::test_b"]
+    longer_texts = kept_tests.read_texts(code.replace("[1, 2]", "[1, 2, 3]").replace("4\n", "5\n"), "x.py")
+    assert [name for name in texts if texts[name] == longer_texts[name]] == ["x.py::test_b"]
+    name = "ipseval/data/sparse.py::ipseval.data.sparse.Square.area"
+    assert kept_tests.name_examples(name) == "ipseval/data/sparse.py::Square::area"
+
+
+def test_a_removed_test_is_one_that_no_new_test_resembles():
+    body = "value = compute(1, 2)\nassert value == 3\nassert compute(2, 2) == 4"
+    removed = removed_tests.Function("tests/test_a.py", "test_sums", body)
+    renamed = removed_tests.Function("tests/test_a.py", "test_totals", body.replace("value", "total"))
+    different = removed_tests.Function(
+        "tests/test_a.py", "test_words", "assert read('x').words == ['a', 'b']"
+    )
+    assert removed_tests.find_same_test(removed, [different, renamed]) is renamed
+    assert removed_tests.find_same_test(removed, [different]) is None

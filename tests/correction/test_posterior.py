@@ -528,3 +528,16 @@ def test_intervals_of_the_frame_and_of_the_report_are_limited_to_the_range_of_th
     for model in correction.models:
         row = corrected.loc[model]
         assert f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]" in text
+
+
+def test_expected_regret_of_independent_values_is_that_of_draws_of_each_value():
+    # The variances are sorted neither upwards nor downwards, so that the matrix of eigenvectors permutes the three
+    # values, and differs from its transpose. The root of a diagonal covariance is the standard deviations.
+    mean = np.array([0.3, 0.32, 0.34])
+    sd = np.array([0.02, 0.05, 0.01])
+    posterior = Posterior(np.ones(1), np.ones(1), mean[None], np.diag(sd**2)[None])
+    rng = np.random.default_rng(0)
+    rng.choice(1, 4000, p=[1.0])  # the strength of each draw, of which there is one
+    draws = np.clip(mean + sd * rng.standard_normal((4000, 3)), 0, 1)
+    expected = (draws.max(axis=1, keepdims=True) - draws).mean(axis=0)
+    assert posterior.expected_regret(slice(0, 3)) == pytest.approx(expected, abs=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,13 @@ from ipseval import RandomExposure
 from ipseval.correction import Correction
 from ipseval.validation.simulation import World
 from tests.correction.test_order import make_order
-from tests.inside.correction import AlphaPosterior, CorrectionReport, MetricOrder, verdict_sentences
+from tests.inside.correction import (
+    AlphaPosterior,
+    CorrectionReport,
+    MetricOrder,
+    _metric_table,
+    verdict_sentences,
+)
 
 METRICS = ["recall@10", "atop"]
 
@@ -327,3 +334,14 @@ def test_the_expected_regret_of_a_correction_does_not_depend_on_the_order_of_its
             permuted = ipseval.correct({name: models[name] for name in order}, split, **options).order
             regret = permuted.set_index(["metric", "recommender"])["expected_regret"].sort_index()
             pd.testing.assert_series_equal(regret, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_decimals_show_one_significant_digit_of_the_half_width_of_intervals():
+    # The half-width of 0.00012 has its first digit in the fourth decimal, and a third of the width in the fifth.
+    order = make_order({"a": 0.3}, p_better={})
+    rows = {"metric": "recall@10", "estimator": "aoa-pooled", "model": ["a"]}
+    values = {"estimate": 0.3, "ci_low": 0.3 - 0.00012, "ci_high": 0.3 + 0.00012}
+    report = replace(make_report(order), frame=pd.DataFrame({**rows, **values}))
+    table = _metric_table(report, order, 2)
+    assert [cell.text for cell in table.rows[0]] == ["a", "0.3000"]
+    assert table.rows[0][1].error == "[0.2999, 0.3001]"

@@ -303,3 +303,10 @@ def test_correct_arrays_of_text_ids_are_silent_and_reversed_ones_are_not_called_
 def test_text_ids_of_one_prefix_have_positions_by_number(ids, positions):
     found_positions = find_positions_by_number(np.array(ids, dtype=object))
     assert (None if found_positions is None else found_positions.tolist()) == positions
+
+
+def test_a_random_baseline_does_not_end_the_check_of_the_recommenders_after_it():
+    models = {"random": ipseval.baselines.random(split().train, rng=0), "reversed": -scores_of("ease")}
+    ranks = {name: ipseval.rank_positives(model, split()) for name, model in models.items()}
+    warnings_of_models = check_sanity(ranks, models, split())
+    assert {warning.model for warning in warnings_of_models} == {"reversed"}

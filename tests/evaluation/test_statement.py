@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from ipseval.errors import DataWarning, InputError, UnknownNameError
 from ipseval.evaluation import write_statement
 from ipseval.evaluation.statement import Statement
 from tests.conftest import ROOT
-from tests.inside.evaluation import CRITERIA, SOURCES
+from tests.inside.evaluation import CRITERIA, SOURCES, _state_power
 
 FOLDER = Path(__file__).parent / "statements"
 MODELS = ("a", "b", "c")
@@ -381,3 +382,28 @@ def test_the_page_lists_every_criterion_with_its_sources():
     assert rows == expected
     for key, reference in SOURCES.items():
         assert f"| {key} | {reference} |" in page
+
+
+def test_a_metric_without_a_detectable_difference_leaves_the_power_of_the_next_one():
+    differences = pd.DataFrame(
+        {
+            "metric": ["auc", "recall@5", "recall@5"],
+            "estimator": "aoa",
+            "minimum_detectable_difference": [np.nan, 0.02, 0.01],
+            "n_users": [1, 1200, 1000],
+        }
+    )
+    text = _state_power(SimpleNamespace(differences=differences))
+    assert (
+        text
+        == "smallest differences found with 80% power by tests over 1,200 users: recall@5, AOA: 0.01 to 0.02"
+    )
+
+
+def test_significance_is_stated_for_each_metric_and_estimator(evaluation):
+    rows = evaluation.compare()[["metric", "estimator"]].drop_duplicates()
+    names = {"aoa": "AOA", "ips": "IPS", "snips-global": "SNIPS"}
+    text = answers_of(evaluation)["significance"]
+    stated = re.findall(r"([\w@]+, \w+): a against b", text)
+    assert stated == [f"{metric}, {names[estimator]}" for metric, estimator in rows.to_numpy()]
+    assert len(stated) >= 4

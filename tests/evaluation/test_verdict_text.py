@@ -11,8 +11,10 @@ import ipseval
 from ipseval.evaluation.verdict import Verdict, decide_outcome
 from ipseval.evaluation.verdict_text import describe_assumption, write_verdict
 from ipseval.inference.gamma_range import GammaRange
+from ipseval.utils.notes import Note
 from ipseval.validation.simulation import World
 from tests.evaluation.verdicts import AB, ABC, BA, decide
+from tests.inside.evaluation import flag_warnings
 from tests.inside.reporting import format_p_value
 
 SHOW = "Show random items to some users (see `ipseval plan`), or report"
@@ -412,3 +414,14 @@ def test_long_names_are_shortened_in_a_verdict_that_would_take_more_than_five_li
     short_names = [line.split()[0] for line in blocks[2].splitlines()[1:3]]
     assert all("…" in name and name in blocks[1] for name in short_names)
     assert all(name in blocks[2] for name in names)  # the legend has the full names
+
+
+def test_the_warning_of_an_estimator_names_its_metrics_unless_it_holds_for_all():
+    flag = Note.of("text", text="few users")
+    flags = {("recall@5", "ips"): [flag], ("ndcg@5", "ips"): [], ("ndcg@5", "aoa"): [flag]}
+    assert flag_warnings(flags, ["aoa", "ips"], {"ips": "IPS"}) == [
+        "Unreliable: aoa. Few users.",
+        "Unreliable: IPS of recall@5. Few users.",
+    ]
+    flags["ndcg@5", "ips"] = [flag]
+    assert flag_warnings(flags, ["ips"], {"ips": "IPS"}) == ["Unreliable: IPS. Few users."]

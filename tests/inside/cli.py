@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipseval.cli._about import DEPENDENCIES, EXTRAS, _describe_cache, self_test
 from ipseval.cli._correct import Plan, describe_sufficient_size
 from ipseval.cli._demo_world import build_demo_world, merge_demo_log, run_demo
-from ipseval.cli._files import parse_file_entry
+from ipseval.cli._files import load_table, parse_file_entry
 from ipseval.cli._fit import FitReport, _describe_spread
 from ipseval.cli._inputs import (
     build_compute_options,

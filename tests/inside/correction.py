@@ -23,7 +23,7 @@ from ipseval.correction._posterior import Posterior, RandomSample, compute_poste
 from ipseval.correction._posterior import _compute_hit_weight as compute_hit_weight
 from ipseval.correction._prior import ALPHAS, SCALES
 from ipseval.correction._reference_values import ReferenceValue, ReferenceValues, parse_reference_values
-from ipseval.correction._report import CorrectionReport, correction_tables, verdict_sentences
+from ipseval.correction._report import CorrectionReport, _metric_table, correction_tables, verdict_sentences
 from ipseval.correction.prediction_powered import (
     PpiEstimate,
     TrainingOverlap,

@@ -9,13 +9,13 @@ from ipseval.evaluation._page_sections import (
     build_differences,
     build_sensitivity,
 )
-from ipseval.evaluation._statement_criteria import CRITERIA, SOURCES
+from ipseval.evaluation._statement_criteria import CRITERIA, SOURCES, _state_power
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.differences import build_difference_cells, compute_difference
 from ipseval.evaluation.evaluation import match_label
 from ipseval.evaluation.plotting import PLOT_KINDS
-from ipseval.evaluation.report_content import ReportContent
+from ipseval.evaluation.report_content import ReportContent, flag_warnings
 from ipseval.evaluation.segments._group_statistics import (
     compute_gap,
     family_level,

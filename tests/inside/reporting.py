@@ -36,6 +36,7 @@ from ipseval.reporting.plots.estimates import (
     plot_weight_shares,
 )
 from ipseval.reporting.plots.references import plot_online
+from ipseval.reporting.plots.svg import _choose_class as choose_class
 from ipseval.reporting.results import Report, Reported, Result
 from ipseval.reporting.tables import Cell, Code, Heading, Notes, Picture, Remark, Table
 from ipseval.reporting.text import WIDTH, to_text

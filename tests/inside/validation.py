@@ -21,6 +21,7 @@ from ipseval.validation._curve import (
 from ipseval.validation._population import PairedPositives, exposure_outside_training
 from ipseval.validation._result import describe_verdict
 from ipseval.validation.datasets import _files
+from ipseval.validation.datasets._kuairand_logs import _check_published_rows as check_published_rows
 from ipseval.validation.simulation._sampling import ItemTable, Taste, draw_distinct, uniform_hash
 from ipseval.validation.simulation._world import compute_truth as truth
 from ipseval.validation.validation_study import _train_pure_svd

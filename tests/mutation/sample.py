@@ -156,13 +156,10 @@ def speed_lines(code: str, names: Sequence[str]) -> set[int]:
     return {line for name in names for line in mutants[name]}
 
 
-def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[Mutant], int, int]:
-    """Return `n` mutants of files, at places drawn without replacement, and the number of places.
-
-    Every place is as likely as any other, and at a place every operator. The values of the constants in
-    `SPEED` are no places: how many are left out for that reason comes last.
-    """
-    chooser = random.Random(seed)
+def list_places(
+    root: Path, paths: Sequence[Path]
+) -> tuple[list[tuple[Path, tuple[int, int], list[tuple[str, int]]]], int]:
+    """Return the places of files with what can be changed there, and how many the constants of speed leave out."""
     every = []
     n_left_out = 0
     for path in paths:
@@ -172,6 +169,22 @@ def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[M
         kept = [(path, start, makers) for start, makers in sorted_places if start[0] not in left_out]
         every += kept
         n_left_out += len(sorted_places) - len(kept)
+    return every, n_left_out
+
+
+def count_places(root: Path, paths: Sequence[Path]) -> int:
+    """Return the number of places of files."""
+    return len(list_places(root, paths)[0])
+
+
+def sample(root: Path, paths: Sequence[Path], n: int, seed: int) -> tuple[list[Mutant], int, int]:
+    """Return `n` mutants of files, at places drawn without replacement, and the number of places.
+
+    Every place is as likely as any other, and at a place every operator. The values of the constants in
+    `SPEED` are no places: how many are left out for that reason comes last.
+    """
+    chooser = random.Random(seed)
+    every, n_left_out = list_places(root, paths)
     chooser.shuffle(every)
     mutants: list[Mutant] = []
     for path, _, makers in every:

@@ -10,6 +10,7 @@ from tests.mutation.layers import Layer
 # Defaults are read without running a line of the function.
 ALWAYS = ("tests/contracts/test_api.py::test_public_names_and_signatures_are_those_of_the_snapshot",)
 MOST_SECONDS = 10.0  # of the layer's tests for one mutant, and of other tests, as they take without a change
+SLOW_SECONDS = 600.0  # the same where tests marked slow are run
 # Tests that start processes, wait, or read the documentation: no mutant is judged by them.
 FAR = (
     *(f"tests/{name}/" for name in ("fuzz", "mutation", "typed", "docs", "reproductions")),
@@ -21,10 +22,23 @@ FAR = (
 
 @dataclass
 class Trace:
-    """Which tests run a line, and how long a test takes; tests by name, parameters together."""
+    """Which tests run a line, and how long a test takes; tests by name, parameters together.
+
+    Every later run of these tests has the options of pytest that choose them.
+    """
 
     tests: dict[str, dict[int, set[str]]]
     seconds: dict[str, float]
+    options: tuple[str, ...] = ()
+    most_seconds: float = MOST_SECONDS
+
+    def select(self, names: set[str]) -> Trace:
+        """Return the trace of some of the tests."""
+        lines_of_path = {}
+        for path, lines in self.tests.items():
+            lines_of_path[path] = {line: line_tests & names for line, line_tests in lines.items()}
+        seconds = {name: self.seconds[name] for name in self.seconds if name in names}
+        return Trace(lines_of_path, seconds, self.options, self.most_seconds)
 
     def of(self, path: str, line: int, layer: Layer) -> list[str]:
         """Return the tests that run a line: those of the layer first, and fast ones before slow ones.
@@ -51,7 +65,7 @@ class Trace:
         total = 0.0
         for name in sorted(names, key=lambda one: (self.seconds.get(one, 0.0), one)):
             total += self.seconds.get(name, 0.0)
-            if taken and total > MOST_SECONDS:
+            if taken and total > self.most_seconds:
                 break
             taken.append(name)
         return taken

@@ -221,3 +221,13 @@ def test_checks_of_a_small_log_have_hand_computed_values():
     # Equal weights of 2 where one item stands alone: no spread, and no chance.
     checks = check_logged(ImpressionLog.from_frame(frame[:1], propensity="p"))
     assert (checks["z"].tolist(), checks["passes"].tolist()) == ([np.inf, np.inf], [False, False])
+
+
+def test_slates_that_repeat_items_as_often_as_chance_have_propensities_of_items_alone():
+    # Four users with two slates of one item: a sees item 1 twice, b item 2 twice, c and d see both once. Then
+    # E x(x − 1) is (2 + 2)/8, which is Σ s² = 1/4 + 1/4, so that ρ = 0 and K is infinite.
+    frame = pd.DataFrame({"user": list("aabbccdd"), "item": [1, 1, 2, 2, 1, 2, 1, 2], "clicked": 0})
+    log = ImpressionLog.from_frame(frame.assign(query=range(8)), query="query")
+    propensity = ImpressionPropensity().fit(log)
+    assert propensity.model == "from impressions, by item"
+    assert propensity.item.tolist() == [0.75, 0.75]  # 1 − (1 − 1/2)²

@@ -127,8 +127,8 @@ CASES: dict[str, Callable[[], object]] = {
     ),
     "1 are 0": lambda: look_up(user=[1e-200, 1.0], item=[1e-200, 1.0]),
     # The power law
-    r"requires random exposure or .*n\* alone does not identify.*gamma=0 first, and report": lambda: PowerLawPropensity(
-        "fit"
+    r"requires random exposure or .*n\* alone does not identify.*gamma=0 first, and report": lambda: (
+        PowerLawPropensity("fit")
     ),
     "are used by gamma='fit' alone": lambda: PowerLawPropensity(gamma=1, recommendations=LISTS),
     "gamma='fit' needs training interactions": lambda: PowerLawPropensity(

@@ -15,6 +15,7 @@ from tests.inside.reporting import (
     Table,
     build_bias_picture,
     build_sensitivity_picture,
+    choose_class,
     render_picture,
     to_html,
     to_html_tables,
@@ -229,3 +230,10 @@ def test_a_notebook_has_the_caption_of_a_picture_and_markdown_nothing():
         == '<figure data-g="recall@10"><figcaption>caption</figcaption></figure>'
     )
     assert to_markdown(tables) == "summary\n"
+
+
+def test_a_grey_is_a_line_of_the_grid_from_193_on_and_text_below():
+    # 0xC0 is 192. No other grey of a picture is as near to the limit.
+    assert [choose_class(colour) for colour in ("#000000", "#bfbfbf", "#c0c0c0")] == ["", "soft", "soft"]
+    assert [choose_class(colour) for colour in ("#c1c1c1", "#cccccc", "#ffffff")] == ["rule"] * 3
+    assert choose_class("#c1c1c0") is None

@@ -152,3 +152,11 @@ def test_a_recommender_whose_name_cannot_be_encoded_is_refused_by_its_code(evalu
     (ranked,) = {id(one.ranked): one.ranked for one in list(evaluation.samples.values())[:1]}.values()
     with pytest.raises(ipseval.InputError, match=r"1 hold half a character \(.*sur\\ud800rogate"):
         ipseval.evaluate_ranks({"sur\ud800rogate": ranked}, metrics=["recall@5"])
+
+
+def test_latex_states_the_assumption_below_the_table(evaluation):
+    notes = re.findall(r"^ *\\item (.*)$", evaluation.to_latex(), re.MULTILINE)
+    assert [note.split(r"$\gamma$")[0] for note in notes[1:]] == [
+        "AOA is unbiased only if exposure was uniform. ",
+        "Bold: the highest estimate of each column and metric.",
+    ]

@@ -13,6 +13,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.validation.datasets import load_kuairand, load_kuairec, load_mind
+from tests.inside.validation import check_published_rows
 
 HEADER = (
     "user_id,video_id,date,hourmin,time_ms,is_click,is_like,is_follow,is_comment,is_forward,is_hate,long_view,"
@@ -182,3 +183,12 @@ def test_mind_without_labels_or_times_is_refused(tmp_path):
     file.write_text("1\tU1\tyesterday\t\tN1-1\n")
     with pytest.raises(InputError, match="times must be as in 11/11/2019"):
         load_mind(tmp_path)
+
+
+def test_the_logs_of_the_three_versions_of_kuairand_have_their_published_rows():
+    # Gao et al. (2022), table 2, and the page of the data. Pure and 27K have the same log of random exposure.
+    for rows in ((1_436_609, 1_186_059), (11_713_045, 43_028), (322_278_385, 1_186_059)):
+        check_published_rows(*rows)
+        for change in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            with pytest.raises(InputError, match="get them again, or pass verify=False"):
+                check_published_rows(rows[0] + change[0], rows[1] + change[1])
