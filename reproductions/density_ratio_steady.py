@@ -250,7 +250,7 @@ def tables(data: list[Judged], n_repeats: int) -> Mapping[str, str]:
     kinds = [one.name for one in data if one.truth is not None]
     intervals = [row for kind in kinds for row in covered(kind, n_repeats)]
     header = (
-        "exposure|exposed users|AOA's error|removed, %|smallest|draws worse|seeds, ± points|refit/printed SE"
+        "exposure|exposed users|AOA's error|reduction, %|smallest|draws worse|seeds, ± points|refit/printed SE"
     )
     made = [row for one in data for row in rows(one, n_repeats)]
     ends = [[one.name, *ended(list(handful(one)))] for one in data]

@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def cell(train: Interactions, counts: Any, method: Any) -> str:
 
 def main(path: str, seed: int) -> None:
     """Print a Markdown table."""
-    log = load_citeulike_a(path)
+    log = load_citeulike_a(Path(path))
     split = split_random(log, test_fraction=0.15, validation_fraction=0.15, rng=seed)
     train = split.train
     seen = int((train.popularity > 0).sum())

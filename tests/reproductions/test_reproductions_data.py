@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 
+from ipseval.ranking import baselines
+from reproductions import gamma_citeulike
 from reproductions.data import load_amazon_reviews, load_citeulike_a, load_tradesy
 
 
@@ -22,6 +24,20 @@ def test_a_line_of_citeulike_is_a_user_with_a_count_and_ids(tmp_path):
 def test_citeulike_has_its_published_sizes(shared_data):
     log = load_citeulike_a(shared_data("citeulike-a"))
     assert (len(log), log.n_users, log.n_items) == (204986, 5551, 16980)
+
+
+def test_the_table_of_gamma_reads_citeulike_from_the_folder_of_the_command_line(
+    tmp_path, monkeypatch, capsys
+):
+    lines = [f"20 {' '.join(str((3 * user + step) % 120) for step in range(20))}" for user in range(40)]
+    (tmp_path / "users.dat").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(
+        gamma_citeulike, "recommenders", lambda train, seed: {"EASE": lambda: baselines.ease(train)}
+    )
+    gamma_citeulike.main(str(tmp_path), 0)
+    printed = capsys.readouterr().out
+    assert printed.startswith("Interactions(560 pairs, 40 users, 120 items)")
+    assert "| EASE | " in printed
 
 
 def test_tradesy_reads_what_was_bought_and_wanted_and_counts_repeats(tmp_path):
