@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,12 +26,13 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a short table: the header, and the file and column of its cells."""
+    """A column of a short table: the header, the file and column of its cells, and how a cell is written."""
 
     header: str
     file: str
     column: str
     part: int | None = None  # position in a cell with several numbers
+    write: Callable[[str], str] = str
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,11 @@ def read_cells(file: str, n_keys: int) -> dict[Key, dict[str, str]]:
 
 
 def read_cell(cells: Mapping[Key, Mapping[str, str]], key: Key, column: Column) -> str:
-    """Return one cell, or one of its numbers."""
+    """Return one cell, or one of its numbers, as the column writes it."""
     cell = cells[key][column.column]
-    if column.part is None:
-        return cell
-    return cell.split(PART)[column.part]
+    if column.part is not None:
+        cell = cell.split(PART)[column.part]
+    return column.write(cell)
 
 
 def format_excerpt(excerpt: Excerpt) -> str:
@@ -115,6 +116,27 @@ def format_evaluators() -> str:
     return markdown(header, rows)
 
 
+# --- Protocols --------------------------------------------------------------------------------------------
+
+N_MODEL_PAIRS = 21  # pairs of the seven recommenders of the study on twenty logs
+NOT_COMPUTED = "–"
+COUNT_SEPARATOR = " in "  # between the number of pairs and the number of comparisons
+
+
+def write_pair_count(cell: str) -> str:
+    """Return a number of pairs with the number of all pairs, of a cell with the number of comparisons."""
+    if cell == NOT_COMPUTED:
+        return "not computed"
+    n_opposite, n_comparisons = cell.split(COUNT_SEPARATOR)
+    n_pairs = N_MODEL_PAIRS * int(n_comparisons)
+    return f"{n_opposite} of {n_pairs:,}"
+
+
+def write_percentage(cell: str) -> str:
+    """Return a share as a percentage."""
+    return f"{100 * float(cell):.0f}%"
+
+
 # --- Other pages ------------------------------------------------------------------------------------------
 
 DETERMINISTIC = "exposure-logs/deterministic.csv"
@@ -129,6 +151,7 @@ COAT_SNIPS = "reproductions/coat-snips.csv"
 FIELD_SPLITS = "reproductions/field-splits.csv"
 FIELD_POOLS = "reproductions/field-pools.csv"
 FIELD_FINDINGS = "reproductions/field-findings.csv"
+FIELD_FACTORS = "reproductions/field-factors.csv"
 SEQUENTIAL = "reproductions/sequential.csv"
 
 # On two pages: the publication that is repeated, and what its results mean for the choice of a protocol.
@@ -137,16 +160,18 @@ SPLITS_EXCERPT = Excerpt(
     name="field-splits-excerpt",
     title="two splits that are compared",
     rows={
-        ("RO_RS′ / RO_RS",): "random items, another random seed",
-        ("RO_RS / RO_LS",): "random items: a tenth, or one per user",
-        ("TO_RS / TO_LS",): "last items: a tenth, or one per user",
-        ("RO_RS / TO_RS",): "a tenth per user: random, or the last",
-        ("RO_LS / TO_LS",): "one per user: random, or the last",
+        ("RO_RS′ / RO_RS",): "nothing but the seed: a random tenth, drawn twice",
+        ("RO_RS′ / RO_LS",): "how many: a random tenth or one random interaction, different seeds",
+        ("RO_RS / RO_LS",): "how many: a random tenth or one random interaction, same seed",
+        ("TO_RS / TO_LS",): "how many: the last tenth or the last interaction",
+        ("RO_RS / TO_RS",): "which: a random tenth or the last tenth",
+        ("RO_LS / TO_LS",): "which: one random interaction or the last interaction",
     },
     columns=(
         Column("Spearman correlation, 95%", FIELD_SPLITS, "SRC, 95% over logs"),
+        Column("same first recommender", FIELD_SPLITS, "OR@1", write=write_percentage),
         Column("pairs in opposite order, of 21", FIELD_SPLITS, "inverted of 21"),
-        Column("significantly opposite pairs, in how many comparisons", FIELD_SPLITS, "beyond"),
+        Column("significantly opposite pairs", FIELD_SPLITS, "beyond", write=write_pair_count),
     ),
 )
 
@@ -298,8 +323,9 @@ EXCERPTS = (
         },
         columns=(
             Column("Spearman correlation, 95%", FIELD_POOLS, "SRC, 95% over logs"),
+            Column("same first recommender", FIELD_POOLS, "OR@1", write=write_percentage),
             Column("pairs in opposite order, of 21", FIELD_POOLS, "inverted of 21"),
-            Column("significantly opposite pairs, in how many comparisons", FIELD_POOLS, "beyond"),
+            Column("significantly opposite pairs", FIELD_POOLS, "beyond", write=write_pair_count),
         ),
     ),
     Excerpt(
@@ -309,39 +335,60 @@ EXCERPTS = (
         rows={
             (
                 "Order matters more than hold-out: (RO_RS′, RO_LS) − (RO_RS, TO_RS)",
-            ): "*random or last* changes the ranking more than *a tenth or one* (for a tenth per user)",
-            ("… (RO_RS′, RO_LS) − (RO_LS, TO_LS)",): "the same, for one per user",
+            ): "*which* (compared with a tenth held out) changes the ranking more than *how many*",
+            (
+                "… (RO_RS′, RO_LS) − (RO_LS, TO_LS)",
+            ): "*which* (compared with one held out) changes the ranking more than *how many*",
             (
                 "Hold-out matters, beyond another draw: (RO_RS′, RO_RS) − (RO_RS′, RO_LS)",
-            ): "*a tenth or one* changes it more than another random draw does",
+            ): "*how many* changes the ranking more than another random draw does",
             (
                 "Sampling matters more than hold-out: (RO_RS′, RO_LS) − uniform-100",
-            ): "100 uniform candidates change it more than *a tenth or one*",
+            ): "100 uniformly sampled candidates change the ranking more than *how many*",
             (
                 "Sampling matters more than hold-out: (RO_RS′, RO_LS) − popularity-100",
-            ): "100 popular candidates change it more than *a tenth or one*",
+            ): "100 candidates sampled by popularity change the ranking more than *how many*",
             (
                 "Sampling matters more than order: (RO_RS, TO_RS) − uniform-10",
-            ): "10 uniform candidates change it more than *random or last*",
+            ): "10 uniformly sampled candidates change the ranking more than *which*",
             (
                 "Sampling matters more than order: (RO_RS, TO_RS) − uniform-100",
-            ): "100 uniform candidates change it more than *random or last*",
+            ): "100 uniformly sampled candidates change the ranking more than *which*",
             (
                 "Sampling matters more than order: (RO_RS, TO_RS) − popularity-100",
-            ): "100 popular candidates change it more than *random or last*",
+            ): "100 candidates sampled by popularity change the ranking more than *which*",
             (
                 "More candidates help: uniform-100 − uniform-50",
-            ): "100 uniform candidates agree better with all items than 50",
+            ): "100 uniformly sampled candidates agree better with all items than 50",
             (
                 "More candidates help: popularity-100 − popularity-50",
-            ): "100 popular candidates agree better with all items than 50",
+            ): "100 candidates sampled by popularity agree better with all items than 50",
             (
                 "Uniform is better: uniform-100 − popularity-100",
-            ): "100 uniform candidates agree better with all items than 100 popular ones",
+            ): "100 uniformly sampled candidates agree better with all items than 100 sampled by popularity",
         },
         columns=(
             Column("difference of the correlations, 95%", FIELD_FINDINGS, "mean, 95% over logs"),
             Column("logs on which it is above 0", FIELD_FINDINGS, "logs above 0"),
+        ),
+    ),
+    Excerpt(
+        page="protocol-results.md",
+        name="field-factors-excerpt",
+        title="two rankings that are compared",
+        rows={
+            (
+                "training: as it is / 5-core",
+            ): "training with all interactions of the training part, or with its 5-core",
+            (
+                "target: first / last",
+            ): "of the last 30% of each user's interactions, only the first or only the last one is evaluated",
+        },
+        columns=(
+            Column("Spearman correlation, 95%", FIELD_FACTORS, "SRC, 95% over logs"),
+            Column("same first recommender", FIELD_FACTORS, "OR@1", write=write_percentage),
+            Column("pairs in opposite order, of 21", FIELD_FACTORS, "inverted of 21"),
+            Column("logs", FIELD_FACTORS, "logs"),
         ),
     ),
     Excerpt(

@@ -39,6 +39,20 @@ def test_rows_and_columns_are_found_by_their_keys(tmp_path, monkeypatch):
     ]
 
 
+def test_pairs_are_written_with_the_number_of_all_pairs_and_shares_as_percentages(tmp_path, monkeypatch):
+    monkeypatch.setattr(excerpts, "TABLES", tmp_path)
+    (tmp_path / "a.csv").write_text("splits,beyond,OR@1\nfirst,41 in 60,0.62\nsecond,–,0.29\n", "utf-8")
+    columns = (
+        Column("pairs", "a.csv", "beyond", write=excerpts.write_pair_count),
+        Column("same first", "a.csv", "OR@1", write=excerpts.write_percentage),
+    )
+    short = Excerpt("page.md", "a-excerpt", "splits", {("first",): "a", ("second",): "b"}, columns)
+    assert excerpts.format_excerpt(short).splitlines()[2:] == [
+        "| a | 41 of 1,260 | 62% |",
+        "| b | not computed | 29% |",
+    ]
+
+
 def test_the_errors_of_evaluators_are_those_of_the_tables_of_the_logs():
     lines = excerpts.format_evaluators().splitlines()[2:]
     for position, log in enumerate(excerpts.EVALUATOR_LOGS):
