@@ -107,7 +107,7 @@ def test_two_versions_need_five_statements_and_count_every_fault_of_the_files(fi
         )
         assert counts_by_name[name, "users with test positives and no list, counted as misses"] == n_missing
     assert set(evaluation.frame["model"]) == {"v1", "v2"}
-    assert list(evaluation.estimators) == ["aoa"]
+    assert list(evaluation.estimators) == ["aoa-pooled"]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
