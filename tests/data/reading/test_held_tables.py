@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -157,3 +159,11 @@ def test_named_tuples_are_read_by_name_or_else_by_position():
 def test_arrays_of_different_lengths_are_refused():
     with pytest.raises(InputError, match="one length"):
         ipseval.read((np.array(["a", "b"]), np.array(["x"])))
+
+
+def test_fields_of_the_first_named_tuple_say_what_a_list_of_them_holds():
+    pair = namedtuple("Pair", ["user", "item"])("a", "x")
+    unnamed_pair = namedtuple("UnnamedPair", ["first", "second"])("b", "y")
+    assert ipseval.read([unnamed_pair, pair]).to_frame()["user"].tolist() == ["b", "a"]  # by position
+    with pytest.raises(ipseval.InputError, match=r"1 of 2 rows have no user \(first: row 1\)"):
+        ipseval.read([pair, unnamed_pair])
