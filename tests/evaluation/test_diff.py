@@ -15,6 +15,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError
 from ipseval.estimators import Note
+from ipseval.inference import compare
 from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import (
     build_difference_cells,
@@ -197,6 +198,16 @@ def test_an_independent_difference_without_an_error_has_no_p_value():
     row = compute_difference(new, old, is_paired=False, level=0.9)
     assert (row["difference"], row["std_error"], row["note"]) == (0.25, 0, "few")
     assert np.isnan(row["p_value"])
+
+
+def test_a_paired_difference_has_the_columns_of_a_comparison(old, new):
+    row = new.diff(old).frame.iloc[0]
+    key = tuple(row[["model", "metric", "estimator"]])
+    estimates = {("new", *key[1:]): new.estimates[key], ("old", *key[1:]): old.estimates[key]}
+    comparison = compare(estimates, reference="old", confidence_level=new.confidence_level).iloc[0]
+    columns = ["difference", "std_error", "ci_low", "ci_high", "p_value"]
+    assert row["paired"]
+    assert row[columns].tolist() == comparison[columns].tolist()
 
 
 def test_a_loaded_evaluation_has_the_same_diff(old, new, tmp_path):
