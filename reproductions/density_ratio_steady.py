@@ -249,9 +249,7 @@ def tables(data: list[Judged], n_repeats: int) -> Mapping[str, str]:
     """Return the tables of the page."""
     kinds = [one.name for one in data if one.truth is not None]
     intervals = [row for kind in kinds for row in covered(kind, n_repeats)]
-    header = (
-        "exposure|exposed users|AOA's error|reduction, %|smallest|draws worse|seeds, ± points|refit/printed SE"
-    )
+    header = "exposure|exposed users|AOA's error|reduction, %|smallest|draws worse|seeds, ± points|refit/printed SE"
     made = [row for one in data for row in rows(one, n_repeats)]
     ends = [[one.name, *ended(list(handful(one)))] for one in data]
     return {
