@@ -183,7 +183,7 @@ def test_what_is_printed_names_nothing_of_python(folder, capsys):
     assert main(["evaluate", "log.csv", *groups, "--model", "random"]) == 0
     grouped = capsys.readouterr().out
     assert "Results by AOA: on the page of --out page.html." in grouped
-    assert grouped.count("recall@5, SNIPS") == grouped.count("ndcg@5, SNIPS") == 1
+    assert grouped.count("\nrecall@5, SNIPS") == grouped.count("\nndcg@5, SNIPS") == 1
     lists = pd.read_csv("lists.csv")
     many = []
     for number in range(13):
