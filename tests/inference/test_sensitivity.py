@@ -30,7 +30,7 @@ from tests.inside.inference import (
     sensitivity,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:the median user has", "ignore:gamma = .* > 1 says")
+pytestmark = pytest.mark.filterwarnings("ignore:the median user has", "ignore:gamma = .* > 1 implies")
 ESTIMATORS = ("aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled", "snips-shrunk(0.5)")
 METRICS = ("auc", "atop", "recall@10", "mean_dcg", "dcg@10", "precision@10", "ndcg@10", "ap", "rr")
 
