@@ -22,7 +22,7 @@ PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 SNIPS_CELLS = {
     "consistent given relative propensities, for the average over all relevant pairs": "yes",
     "nearly consistent given relative propensities and equally exposed users": "nearly",
-    "consistent up to the observation rate, given relative propensities": "up to a factor",
+    "consistent up to the observation rate, given relative propensities": "up to a constant factor",
     "consistent given the propensities and independent observations, for the share of pairs won": (
         "if P is calibrated and observations are independent"
     ),
@@ -97,7 +97,7 @@ def test_the_sentences_on_aoa_and_on_snips_per_user_are_those_of_the_estimators(
 
 
 def test_a_power_law_gives_snips_of_auc_no_guarantee():
-    """The column of `snips-pooled` says so for propensities that are known up to a factor only."""
+    """The column of `snips-pooled` says so for propensities that are known up to a constant factor only."""
     assert claim(ipseval.metric("auc"), "snips-pooled").level == "no guarantee"
 
 
