@@ -76,3 +76,12 @@ def test_the_script_reads_no_date():
     assert not re.search(
         r"\bdate\b(?! \+)|%ct|%cd|--before|--since|\$RANDOM|\$SECONDS", re.sub("#.*", "", text)
     )
+
+
+def test_actions_and_workflows_can_be_parsed():
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    root = SCRIPT.parents[1]
+    workflows = sorted((root / ".github").rglob("*.yml"))
+    assert len(workflows) > 3
+    for path in (root / "action.yml", *workflows):
+        assert isinstance(yaml.safe_load(path.read_text("utf-8")), dict)
