@@ -218,7 +218,7 @@ def summary(judged: list[Judged]) -> str:
     header = (
         "log", "metric", "pairs", "significantly different by AOA",
         "of these by weights: same; the other way", f"same for every γ from {low:g} to {high:g}",
-        "for every γ from −1 to 3.1", "same with P ≥ .95", "the other way more likely",
+        "for every γ from −1 to 3.1", "same with P ≥ 0.95", "the other way more likely",
     )  # fmt: skip
     return markdown(header, rows)
 
@@ -240,7 +240,7 @@ def sizes(judged: list[Judged]) -> str:
         ])  # fmt: skip
     header = (
         "gain in recall@20", "pairs", "significantly different by AOA", "of these: by weights, too",
-        "by weights the other way", "same for every believable γ", "same with P ≥ .95",
+        "by weights the other way", "same for every believable γ", "same with P ≥ 0.95",
     )  # fmt: skip
     return markdown(header, rows)
 
