@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ def run_pytest(path: Path | str, *options: str) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         patch.delenv("PYTEST_ADDOPTS", raising=False)  # it may name options of plugins
+        # A test file of the same name in another folder, which this process has imported before, is not this file.
+        patch.delitem(sys.modules, Path(str(path).split("::")[0]).stem, raising=False)
         code = pytest.main(
             [
                 *("-q", "--import-mode=importlib"),
