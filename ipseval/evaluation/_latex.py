@@ -253,8 +253,8 @@ def _write_notes(
 
 
 def _raise_exponents(text: str) -> str:
-    """Return escaped text with numbers after a caret as exponents."""
-    return re.sub(r"\\textasciicircum\{\}([0-9.]*[0-9])", r"$^{\1}$", text)
+    """Return escaped text with the exponent of the power law of popularity raised."""
+    return text.replace(r"\textasciicircum{}(($\gamma$+1)/2)", r"$^{(\gamma+1)/2}$")
 
 
 def _wrap_in_threeparttable(lines: Sequence[str], notes: Sequence[str]) -> list[str]:

@@ -160,7 +160,7 @@ def test_a_dagger_marks_what_the_paired_test_finds_lower_than_the_highest():
 
 
 def test_the_exponent_of_popularity_is_raised(small):
-    assert "popularity$^{0.5}$ ($\\gamma$ = 0)" in small.to_latex()
+    assert r"propensities $\propto$ popularity$^{(\gamma+1)/2}$, $\gamma$ = 0." in small.to_latex()
 
 
 def test_columns_are_chosen_by_label_and_named_by_estimator_and_assumption(small):
