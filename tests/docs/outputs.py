@@ -8,6 +8,7 @@ python -m tests.docs.outputs --write    writes the output of every block below i
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -40,6 +41,7 @@ PAGES = (
     "sampled.md",
     "uncertainty.md",
 )
+ENGINES = ("dask", "pyspark", "duckdb")
 
 
 def exploration_names() -> dict[str, object]:
@@ -120,6 +122,33 @@ def write_cookbook() -> None:
     path.write_text(page, "utf-8")
 
 
+def write_performance() -> None:
+    """Write the output of the examples with Dask, Spark and DuckDB, where these are installed."""
+    if any(importlib.util.find_spec(name) is None for name in ENGINES):
+        print(f"performance.md is left as it is: it needs {', '.join(ENGINES)}")
+        return
+    import dask
+
+    names: dict[str, object] = {}
+    path = DOCS / "performance.md"
+
+    def run(kind: str, block: str) -> str:
+        return print_block(block, names) if kind == "python" and not starts_a_cluster(block) else ""
+
+    with dask.config.set(scheduler="synchronous"):
+        path.write_text(replace_outputs(path.read_text("utf-8"), run), "utf-8")
+
+
+def starts_a_cluster(block: str) -> bool:
+    """Return whether a block shows how to start a cluster of a certain size, which the tests do otherwise."""
+    return "LocalCluster" in block or "local[" in block
+
+
+def starts_spark(block: str) -> bool:
+    """Return whether a block needs Spark, or starts a cluster of a certain size."""
+    return "SparkSession" in block or starts_a_cluster(block)
+
+
 def write_gate() -> None:
     """Write the output of the example on the page on gates."""
     path = DOCS / "regression-tests.md"
@@ -140,6 +169,7 @@ def write() -> None:
             write_page(page)
         write_cookbook()
         write_gate()
+        write_performance()
         os.chdir(home)
 
 

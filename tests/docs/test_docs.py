@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tomllib
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -116,7 +117,7 @@ def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
 
 
 def run_page(page: str, skipping: tuple[str, ...] = (), **names: object) -> dict[str, object]:
-    """Run the Python blocks of a page in order, in one namespace, without those that hold such a word."""
+    """Run the Python blocks of a page in order, in one namespace, without those that contain one of these words."""
     text = (DOCS / page).read_text(encoding="utf-8")
     for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         if not any(word in block for word in skipping):
@@ -133,11 +134,13 @@ def empty_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run_and_compare(page: str, **names: object) -> dict[str, object]:
+def run_and_compare(
+    page: str, skipping: Callable[[str], bool] = lambda block: False, **names: object
+) -> dict[str, object]:
     """Run the Python blocks of a page in order, and compare what they print with the text below them."""
     n_outputs = 0
     for kind, block, shown in outputs.BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
-        if kind != "python":
+        if kind != "python" or skipping(block):
             continue
         printed = outputs.print_block(block, names)
         if shown:
@@ -372,12 +375,26 @@ def test_the_blocks_of_the_page_on_gates_run(gated):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Dask's own
-def test_the_example_of_the_page_on_clusters_runs_with_dask(empty_folder):
+def test_the_examples_with_dask_and_duckdb_print_the_text_below_them(empty_folder):
     dask = pytest.importorskip("dask", reason="dask is not installed: pip install dask")
+    pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
     with dask.config.set(scheduler="synchronous"):
-        result = run_page("performance.md", skipping=("LocalCluster", "SparkSession"))["result"]
-    assert result.frame["model"].unique().tolist() == ["taste", "popular"]
-    assert result.frame["estimate"].notna().all()
+        names = run_and_compare(
+            "performance.md",
+            skipping=lambda block: outputs.starts_spark(block) or outputs.starts_a_cluster(block),
+        )
+    assert names["evaluation"].models == ["taste", "popular"]
+
+
+@pytest.mark.slow
+@pytest.mark.engines
+@pytest.mark.filterwarnings("ignore")  # Spark's own
+def test_the_example_with_spark_prints_the_text_below_it(empty_folder):
+    dask = pytest.importorskip("dask", reason="dask is not installed: pip install dask")
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install pyspark")
+    with dask.config.set(scheduler="synchronous"):
+        names = run_and_compare("performance.md", skipping=outputs.starts_a_cluster)
+    names["session"].stop()
 
 
 def test_the_page_on_performance_states_when_numba_is_the_default(monkeypatch):
