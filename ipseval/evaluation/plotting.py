@@ -44,6 +44,9 @@ class _PlottedEvaluation(Protocol):
     def verdicts(self) -> tuple[Verdict, ...]: ...
 
     @property
+    def confidence_level(self) -> float: ...
+
+    @property
     def frame(self) -> pd.DataFrame: ...
 
     @property
@@ -96,10 +99,11 @@ def plot_evaluation(
     column_names = content.column_names
 
     if kind == "estimates":
-        return plots.plot_estimates(_select_rows(evaluation.frame, layout, column_names), ax=ax)
+        rows = _select_rows(evaluation.frame, layout, column_names)
+        return plots.plot_estimates(rows, confidence_level=evaluation.confidence_level, ax=ax)
     if kind == "differences":
         rows = _select_rows(_flag_differences(evaluation, layout.models[0]), layout, column_names)
-        return estimate_plots.plot_differences(rows, ax=ax)
+        return estimate_plots.plot_differences(rows, confidence_level=evaluation.confidence_level, ax=ax)
     if kind == "sensitivity":
         sensitivity = evaluation._sensitivity(_select_definitions(evaluation, metric, chosen_estimator))
         tipping_points = _select_rows(sensitivity.tipping_points(), layout, names)

@@ -236,7 +236,8 @@ class Result(Reported):
         """
         from ipseval.reporting.plots.estimates import plot_result
 
-        return plot_result(self.frame, metric, estimator, ax=ax)
+        confidence_level = getattr(self, "confidence_level", None)
+        return plot_result(self.frame, metric, estimator, confidence_level=confidence_level, ax=ax)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the result to one file, from which `load` restores it.

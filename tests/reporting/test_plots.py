@@ -266,6 +266,19 @@ def test_an_unreliable_estimate_is_a_hollow_mark_without_an_interval_and_its_leg
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["aoa", "snips,\nunreliable"]
 
 
+def test_the_axis_of_a_result_names_the_level_of_its_intervals():
+    world = ipseval.simulation.World(n_users=60, n_items=30, mean_relevant=8, rng=0)
+    split = world.split(rng=1)
+    models = world.example_models(split, rng=2)
+    chosen = {name: models[name] for name in ("taste", "popular")}
+    evaluation = ipseval.evaluate(chosen, split, metrics=["recall@5"], confidence_level=0.9)
+    assert evaluation.plot().get_xlabel() == "recall@5, mean over users, with 90% confidence interval"
+    assert evaluation.plot("differences").get_xlabel().endswith(", with 90% confidence interval")
+    assert plots.plot_estimates(evaluation).get_xlabel().endswith(", with 90% confidence interval")
+    beyond = ipseval.beyond_accuracy(chosen, split, measures=["novelty@5"], confidence_level=0.9)
+    assert beyond.plot().get_xlabel() == "novelty@5, with 90% confidence interval"
+
+
 def test_a_picture_holds_one_estimand_and_names_it():
     mixed = estimates().assign(estimand=["mean over users"] * 2 + ["mean over interactions"] * 2)
     with pytest.raises(ipseval.InputError, match="several estimands; choose one of mean over users"):

@@ -36,7 +36,12 @@ COUNT_GROUP = re.compile(r"\d+ \((?P<unit>\S+) (?P<span>.+)\)")  # such as "1 (n
 
 @public_function
 def plot_estimates(
-    frame: Any, *, metric: str | None = None, estimand: str | None = None, ax: Axes | None = None
+    frame: Any,
+    *,
+    metric: str | None = None,
+    estimand: str | None = None,
+    confidence_level: float | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Plot the estimate and interval of every recommender, a marker for each estimator.
 
@@ -51,6 +56,9 @@ def plot_estimates(
         Metric to draw; required if the frame has several.
     estimand : {"mean over users", "mean over interactions"}, optional
         Estimand to draw; required if the frame has several, as their values are not comparable.
+    confidence_level : float, optional
+        Level of the intervals, between 0 and 1, which the label of the axis states. Default: that of the
+        evaluation; a frame alone does not have it.
     ax : matplotlib Axes, optional
         Axes to draw on; default: those of a new figure.
 
@@ -74,20 +82,34 @@ def plot_estimates(
     >>> from ipseval.reporting.plots import plot_estimates
     >>> frame = pd.DataFrame({"model": ["als", "bpr"], "metric": "recall@5", "estimator": "aoa"})
     >>> frame = frame.assign(estimate=[0.4, 0.3], ci_low=[0.35, 0.25], ci_high=[0.45, 0.35])
-    >>> plot_estimates(frame).get_xlabel()
-    'recall@5, with confidence interval'
+    >>> plot_estimates(frame, confidence_level=0.95).get_xlabel()
+    'recall@5, with 95% confidence interval'
     """
+    if confidence_level is None:
+        confidence_level = getattr(frame, "confidence_level", None)
     frame = get_frame(frame, "frame", ["model", "metric", "estimator", "estimate", "ci_low", "ci_high"])
     rows = select_rows(frame, "metric", metric)
     quantity = str(rows["metric"].iloc[0])
     if "estimand" in rows:
         rows = select_rows(rows, "estimand", estimand)
         quantity += f", {rows['estimand'].iloc[0]}"
-    return draw_forest(rows, "model", "estimator", f"{quantity}, with confidence interval", ax=ax)
+    return draw_forest(rows, "model", "estimator", f"{quantity}, {_name_interval(confidence_level)}", ax=ax)
+
+
+def _name_interval(confidence_level: float | None) -> str:
+    """Return how the label of an axis names the intervals, with their level where it is known."""
+    if confidence_level is None:
+        return "with confidence interval"
+    return f"with {100 * confidence_level:g}% confidence interval"
 
 
 def plot_result(
-    frame: pd.DataFrame, metric: str | None = None, estimator: str | None = None, *, ax: Axes | None = None
+    frame: pd.DataFrame,
+    metric: str | None = None,
+    estimator: str | None = None,
+    *,
+    confidence_level: float | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Return axes with the estimates, or differences, of one metric or measure of a result's frame."""
     row_column = _find_column(frame, ("model", "policy"))
@@ -104,7 +126,8 @@ def plot_result(
         quantity = rows[metric_column].iloc[0]
     if "difference" in frame:
         quantity = "difference"
-    return draw_forest(rows, row_column, series_column, f"{quantity}, with confidence interval", ax=ax)
+    xlabel = f"{quantity}, {_name_interval(confidence_level)}"
+    return draw_forest(rows, row_column, series_column, xlabel, ax=ax)
 
 
 def _find_column(frame: pd.DataFrame, candidates: Sequence[str], default: str = "") -> str:
@@ -263,11 +286,13 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_differences(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def plot_differences(
+    frame: pd.DataFrame, *, confidence_level: float | None = None, ax: Axes | None = None
+) -> Axes:
     """Return axes with the paired differences of recommenders to one of them, a marker per estimator."""
     metric = frame["metric"].iloc[0]
     reference = frame["reference"].iloc[0]
-    xlabel = f"{metric} minus that of {reference}, with confidence interval"
+    xlabel = f"{metric} minus that of {reference}, {_name_interval(confidence_level)}"
     rows = frame.rename(columns={"difference": "estimate"})
     ax = draw_forest(rows, "model", "estimator", xlabel, ax=ax)
     ax.axvline(0, color="0.5", linewidth=0.8)
