@@ -199,8 +199,10 @@ def main() -> None:
     from reproductions import field_tables
 
     found = field_tables.Found(options.out)
-    deliver(field_tables.tables(found, options.data), PAGE if options.write else None)
+    made = field_tables.tables(found, options.data)
+    deliver(made, PAGE if options.write else None)
     if options.write:
+        print(made["field-blocks"].rpartition("\n\n")[2])  # the page states these numbers, its CSV file does not
         field_tables.heat_map(found, PAGE.parent / "images" / "protocols-logs.png")
 
 
