@@ -152,7 +152,7 @@ def _write_ranking_in_log(verdict: Verdict) -> list[str]:
     """
     sentences = []
     if not verdict.is_clear:
-        sentences.append("No clear winner.")
+        sentences.append(_write_no_winner(verdict))
 
     has_insignificant_pair = _count_insignificant_firsts(verdict) == 2
     with_significance = not has_insignificant_pair
@@ -162,6 +162,14 @@ def _write_ranking_in_log(verdict: Verdict) -> list[str]:
     if has_insignificant_pair:
         sentences.append("Neither is significant.")
     return sentences
+
+
+def _write_no_winner(verdict: Verdict) -> str:
+    """Return that there is no clear winner, and why, unless the reason is that no difference is significant."""
+    has_significant_difference = verdict.primary_ranking.closest_p_value < LEVEL
+    if (verdict.has_rival or verdict.changes_with_gamma) and has_significant_difference:
+        return "No clear winner: it depends on exposure."
+    return "No clear winner."
 
 
 def _count_insignificant_firsts(verdict: Verdict) -> int:
@@ -186,7 +194,7 @@ def _write_first_in_log(verdict: Verdict, *, with_significance: bool) -> str:
     successor = ""
     if verdict.gamma_range is not None:
         criteria.append(f"for {_describe_range(verdict.gamma_range)}")
-        successor = _describe_successor(verdict.gamma_range)
+        successor = _describe_successor(verdict)
     return f"In the log, {ranking.highest} ranks first {_join_phrases(criteria)}{successor}."
 
 
@@ -204,13 +212,18 @@ def _describe_range(gamma_range: GammaRange) -> str:
     return f"γ in {interval}"
 
 
-def _describe_successor(gamma_range: GammaRange) -> str:
-    """Return the clause on the recommender that ranks first beyond the range of γ; "" without one."""
-    if gamma_range.next_above:
-        return f"; just above it, {gamma_range.next_above} does"
-    if gamma_range.next_below:
-        return f"; just below it, {gamma_range.next_below} does"
-    return ""
+def _describe_successor(verdict: Verdict) -> str:
+    """Return the clause on the recommender that ranks first beyond the range of γ; "" without one.
+
+    It is not needed for the recommender that the next sentence names as the first by the weighted estimates.
+    """
+    gamma_range = verdict.gamma_range
+    assert gamma_range is not None  # the caller states the range
+    successor = gamma_range.next_above or gamma_range.next_below
+    if not successor or (verdict.has_rival and successor == verdict.highest_by_weights):
+        return ""
+    comparative = "larger" if gamma_range.next_above else "smaller"
+    return f"; for slightly {comparative} γ, {successor} does"
 
 
 def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str:
@@ -290,15 +303,19 @@ def _write_same_conclusion(headline: Verdict, metrics: str) -> str:
     labels = [headline.primary_estimator]
     if headline.unweighted and headline.highest_by_weights:
         labels.append(headline.weighted)
-    subject = "The same recommender ranks first"
-    if len({headline.rankings[label].highest for label in labels}) > 1:
-        subject = "The same two rank first"
     significant = [label for label in labels if _conclude(headline, label)[1]]
+    if len({headline.rankings[label].highest for label in labels}) == 1:
+        return f"{headline.highest_model} also ranks first on {metrics}, {_name_significance(significant, labels)}."
+    return f"The same two rank first on {metrics}, {_name_significance(significant, labels)}."
+
+
+def _name_significance(significant: Sequence[str], labels: Sequence[str]) -> str:
+    """Return which of the estimators find a significant difference on other metrics, as on the first one."""
     if not significant:
-        return f"{subject} on {metrics}, not significantly either."
+        return "again not significantly"
     if len(significant) == len(labels):
-        return f"{subject} on {metrics}, significantly as well."
-    return f"{subject} on {metrics}, significantly by {display_name(significant[0])} only."
+        return "again significantly"
+    return f"significantly by {display_name(significant[0])} only"
 
 
 def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:
@@ -417,7 +434,7 @@ def _write_assumption(verdict: Verdict) -> str:
     if verdict.weighted:
         sentences += _write_assumption_of_weights(verdict, assumptions)
     elif verdict.gamma_range is not None:
-        sentences.append("γ: propensities ∝ popularity^((γ+1)/2).")
+        sentences.append("γ means propensities ∝ popularity^((γ+1)/2).")
     return " ".join(sentences)
 
 
@@ -449,8 +466,10 @@ def _list_assumptions(verdict: Verdict) -> list[str]:
         return assumptions
     if verdict.weighted == SNIPS_GLOBAL:
         assumptions.append("equally exposed users")
-    if support is not None and support.basis == "assumed" and support.gamma is None:
+    if support is not None and support.basis != "design" and support.gamma is None:
         assumptions.append("true propensities")
+    if support is not None and support.basis == "fitted":
+        assumptions.append("every item could be shown")
     if support is not None and support.gamma is not None:
         assumptions.append(_describe_power_law(support.gamma))
     return assumptions

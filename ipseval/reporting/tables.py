@@ -295,7 +295,7 @@ def join_sentences(sentences: Sequence[str]) -> InterfaceText:
     return InterfaceText(" ".join(sentences), shell=shell)
 
 
-EXPLAIN_HINT = InterfaceText("More: .explain()", shell="More: --explain")
+EXPLAIN_HINT = InterfaceText("More: call .explain() on this result", shell="More: --explain")
 
 
 def _word_for_shell(text: str) -> str:

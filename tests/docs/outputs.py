@@ -24,6 +24,7 @@ import pandas as pd
 
 import ipseval
 from ipseval.cli import main
+from reproductions.tables import data_folder
 from tests.docs.cookbook_files import write_files
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -41,6 +42,7 @@ PAGES = (
     "sampled.md",
     "uncertainty.md",
 )
+MIXED_PAGES = ("index.md", "json.md", "statement.md")
 ENGINES = ("dask", "pyspark", "duckdb")
 
 
@@ -113,6 +115,40 @@ def write_page(page: str) -> None:
     path.write_text(f"{replace_outputs(first, run)}{heading}{rest}", "utf-8")
 
 
+def write_mixed_page(page: str) -> None:
+    """Write the output of the Python blocks and of the shell blocks of a page, which share names and files."""
+    names: dict[str, object] = {}
+    path = DOCS / page
+
+    def run(kind: str, block: str) -> str:
+        if "load_coat" in block:  # the page shows how to load a data set that the reader has
+            return ""
+        return print_block(block, names) if kind == "python" else print_commands(block)
+
+    path.write_text(replace_outputs(path.read_text("utf-8"), run), "utf-8")
+
+
+def write_adapters() -> None:
+    """Write the output of the example with several models, which continues that of implicit."""
+    if importlib.util.find_spec("implicit") is None:
+        print("adapters.md is left as it is: it needs implicit")
+        return
+    path = DOCS / "adapters.md"
+    names: dict[str, object] = {}
+    Path("coat").symlink_to(data_folder() / "coat")
+
+    def run(kind: str, block: str) -> str:
+        return print_block(block, names) if kind == "python" else ""
+
+    text = path.read_text("utf-8")
+    heading = re.escape("## Several models and the printed result")
+    first, other_libraries, example, rest = re.split(
+        rf"(?=^### cornac)|(?=^{heading})|(?=^## Metrics inside)", text, flags=re.MULTILINE
+    )
+    replace_outputs(first, run)
+    path.write_text(first + other_libraries + replace_outputs(example, run) + rest, "utf-8")
+
+
 def write_cookbook() -> None:
     """Write the output of every recipe, each of which has its own names."""
     path = DOCS / "cookbook.md"
@@ -167,6 +203,10 @@ def write() -> None:
         os.chdir(folder)
         for page in PAGES:
             write_page(page)
+        assert main(["demo", "--log", "clicks.csv", "--quiet"]) == 0
+        for page in MIXED_PAGES:
+            write_mixed_page(page)
+        write_adapters()
         write_cookbook()
         write_gate()
         write_performance()

@@ -43,7 +43,7 @@ def test_a_significant_difference_in_the_log_is_stated_without_a_winner():
 def test_assumed_weights_that_disagree_leave_no_clear_winner():
     text = write_verdict([decide(AB, BA, gamma=0.0, significant=("ab",))])
     assert text.conclusion == (
-        "No clear winner. In the log, a ranks first by AOA (p = 0.002 against b). "
+        "No clear winner: it depends on exposure. In the log, a ranks first by AOA (p = 0.002 against b). "
         "By SNIPS (γ = 0 assumed), b ranks first (p = 0.002)."
     )
     assert text.assumption == (
@@ -104,11 +104,11 @@ def test_the_power_law_is_stated_with_the_value_of_gamma(gamma, words):
         (GammaRange("a", -1.0, 3.0, -1.0, 3.0), "and for every γ in [−1, 3]."),
         (
             GammaRange("a", -1.0, 0.25, -1.0, 3.0, "", "c"),
-            "and for γ in [−1, 0.25]; just above it, c does.",
+            "and for γ in [−1, 0.25]; for slightly larger γ, c does.",
         ),
         (
             GammaRange("a", 0.5, 3.0, -1.0, 3.0, "b", ""),
-            "and for γ in [0.5, 3]; just below it, b does.",
+            "and for γ in [0.5, 3]; for slightly smaller γ, b does.",
         ),
         (GammaRange("a", -1.0, 0.25, -1.0, 3.0), "and for γ in [−1, 0.25]."),
     ],
@@ -123,13 +123,13 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     gamma_range = GammaRange("a", -1.0, -0.2, -1.0, 3.0, "", "b")
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
-        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.2]; just above it, b does. "
+        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.2]. "
         "By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither is significant."
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
     assert conclusion(unreliable).endswith(". By SNIPS (γ = 2 assumed; unreliable), b ranks first.")
     text = write_verdict([replace(decide(AB), gamma_range=gamma_range)])
-    assert text.assumption == f"{UNIFORM} γ: propensities ∝ popularity^((γ+1)/2)."
+    assert text.assumption == f"{UNIFORM} γ means propensities ∝ popularity^((γ+1)/2)."
     assert text.next_step == f"{SHOW} AOA and the range of γ."
 
 
@@ -236,9 +236,7 @@ def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_th
         "On cg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40), and for γ in [−1, 0.85]."
     )
     same = replace(verdict, gamma_range=everywhere)
-    assert conclusion(headline, same).endswith(
-        " The same recommender ranks first on cg@10, not significantly either."
-    )
+    assert conclusion(headline, same).endswith(" a also ranks first on cg@10, again not significantly.")
 
 
 def test_weights_alone_are_stated_with_their_assumption():
@@ -268,12 +266,10 @@ def test_the_name_of_a_column_states_the_source_of_the_propensities(basis, gamma
 def test_other_metrics_are_grouped_by_their_conclusion():
     first = decide(AB)
     second = decide(AB, metric="mean_dcg@10")
-    assert conclusion(first, second).endswith(
-        " The same recommender ranks first on mean_dcg@10, not significantly either."
-    )
+    assert conclusion(first, second).endswith(" a also ranks first on mean_dcg@10, again not significantly.")
     third = decide(AB, metric="rr")
     assert conclusion(first, second, third).endswith(
-        " The same recommender ranks first on mean_dcg@10 and rr, not significantly either."
+        " a also ranks first on mean_dcg@10 and rr, again not significantly."
     )
     disagreeing = decide(BA, metric="mean_dcg@10")
     assert conclusion(first, disagreeing).endswith(
@@ -311,7 +307,7 @@ def test_the_same_conclusion_on_another_metric_states_the_first_recommenders_and
     assert conclusion(tied, replace(tied, metric="rr")).endswith(" The same recommenders are tied on rr.")
     opposite = decide(AB, BA, gamma=0.0, significant=("ab",))
     assert conclusion(opposite, replace(opposite, metric="rr")).endswith(
-        " The same two rank first on rr, significantly as well."
+        " The same two rank first on rr, again significantly."
     )
     insignificant_by_weights = decide(AB, BA, gamma=0.0).rankings["snips-global"]
     rankings = {**opposite.rankings, "snips-global": insignificant_by_weights}
