@@ -226,9 +226,10 @@ def _build_weights(content: ReportContent) -> list[Part]:
     header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
     return [
         Heading("Weights"),
-        f"{interactions} are included. The effective sample size, (Σw)²/Σw², is the number of equally "
-        'weighted interactions of the same precision; "of" is its value with equal propensities. Rare items '
-        "have at most 2 training interactions.",
+        f"{interactions} are included. The effective sample size is (Σv)²/Σv², where v is the weight of an "
+        "interaction in the estimate. It states how uneven the weights are: it is the number of equally "
+        "weighted interactions that would be as precise, if hits did not depend on the weights. The number "
+        'after "of" is its value with equal propensities. Rare items have at most 2 training interactions.',
         Table(header, tuple(rows), "Weights of each estimator", words=frozenset({0, 4})),
     ]
 
