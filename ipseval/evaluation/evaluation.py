@@ -409,6 +409,7 @@ class Evaluation(Result):
             flags=self._flags,
             cells_with_guarantee=self._cells_with_guarantee,
             consistent_cells=self._consistent_cells,
+            metrics_weighted_between_users=self._metrics_weighted_between_users,
         )
         verdicts = decide_verdicts(self._frame, self._pair_tests, evidence)
         return tuple(self._add_details(verdict) for verdict in verdicts)
@@ -490,6 +491,20 @@ class Evaluation(Result):
                 cells.add((metric, estimator))
         return frozenset(cells)
 
+    @property
+    def _metrics_weighted_between_users(self) -> frozenset[str]:
+        """Metrics whose value of a user does not change with the weights of the user's interactions.
+
+        Where no user has several interactions, weights of every metric act between users, so there are none.
+        """
+        if self._size.users_by_n_positives.size <= 2:
+            return frozenset()
+        labels = set()
+        for metric in self.definitions[0]:
+            if not metric.is_weighted_within_users:
+                labels.add(metric.label)
+        return frozenset(labels)
+
     @cached_property
     def _pair_tests(self) -> dict[tuple[str, str], PairTests]:
         """(metric, estimator) -> paired tests of all pairs; empty for a single recommender."""
@@ -507,7 +522,10 @@ class Evaluation(Result):
         samples, propensity = self._power_law_samples()
         unweighted = next((estimator for estimator in self.definitions[1] if not estimator.weighted), None)
         # A range of the other metrics would be wide because weights hardly act, and not because γ does not matter.
-        metrics = [metric for metric in self.definitions[0] if metric.is_weighted_within_users]
+        metrics = []
+        for metric in self.definitions[0]:
+            if metric.label not in self._metrics_weighted_between_users:
+                metrics.append(metric)
         if propensity is None or unweighted is None or not metrics:
             return {}
         estimator = self._find_weighted_counterpart(unweighted)
