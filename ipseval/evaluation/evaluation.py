@@ -295,7 +295,10 @@ class Evaluation(Result):
         return tidy_frame(self._rows)
 
     def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
-        """Return the value N_u/D_u of each user in the estimate.
+        """Return the metric value of each user; their mean is the estimate only if all users count equally.
+
+        All users count equally in ``aoa`` and ``snips``. In ``snips-global``, ``snips-pooled`` and ``aoa-pooled``,
+        the mean of these values is not the estimate, and a t-test of them tests another quantity: use `compare`.
 
         Parameters
         ----------
@@ -307,12 +310,38 @@ class Evaluation(Result):
         Returns
         -------
         Series
-            Values indexed by user id.
+            Values N_u/D_u indexed by user id; NaN where D_u = 0.
 
         Raises
         ------
         InputError
             When the evaluation has no such estimate.
+
+        See Also
+        --------
+        compare : Test the differences of two recommenders on the same users, for every estimator.
+        ipseval.estimators.Snips : The formulas of N_u and D_u.
+
+        Notes
+        -----
+        An estimate is a ratio of sums over users, Σ_u N_u / Σ_u D_u. For ``snips-global`` of a mean over the
+        positives, N_u is the mean of w c over the user's positives, and D_u the mean of their weights w. The value
+        N_u/D_u is then that of ``snips``, and users with larger weights count more in the estimate.
+        ``estimate(model, metric, estimator).user_sums`` has both, as `numerator` and `denominator`. Metrics of sum
+        type, such as ``dcg``, have a further factor `volume`.
+
+        Examples
+        --------
+        >>> from ipseval import evaluate, simulation
+        >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+        >>> split = world.split(rng=1)
+        >>> models = {"taste": world.example_models(split, rng=2)["taste"]}
+        >>> evaluation = evaluate(models, split, propensity="power-law:gamma=0", metrics=["recall@10"])
+        >>> sums = evaluation.estimate("taste", "recall@10", "snips-global").user_sums
+        >>> estimate = sums.numerator.sum() / sums.denominator.sum()
+        >>> mean = evaluation.per_user("taste", "recall@10", "snips-global").mean()
+        >>> round(float(estimate), 3), round(float(mean), 3)
+        (0.414, 0.567)
         """
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
@@ -493,7 +522,7 @@ class Evaluation(Result):
 
     @property
     def _metrics_weighted_between_users(self) -> frozenset[str]:
-        """Metrics whose value of a user does not change with the weights of the user's interactions.
+        """Metrics for which the weights of a user's interactions do not change the value of the user.
 
         Where no user has several interactions, weights of every metric act between users, so there are none.
         """
