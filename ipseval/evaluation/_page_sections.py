@@ -121,6 +121,9 @@ def build_difference_cell(row: Mapping[Any, Any], flag: str) -> Cell:
 def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
     """Return curves of the estimates over γ, with the γ at which the first recommender is overtaken."""
     parts: list[Part] = []
+    is_weighted_within_users = {}
+    for verdict in content.verdicts:
+        is_weighted_within_users[verdict.metric] = verdict.is_weighted_within_users
     for sweep in page.curves.sweeps:
         n_drawn = len(sweep.values)
         n_models = len(content.models)
@@ -132,6 +135,11 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
         if n_drawn < n_models:
             caption.append(f"The highest {n_drawn} of {n_models} recommenders are drawn.")
         caption += _describe_swaps(sweep)
+        if not is_weighted_within_users[sweep.metric]:
+            caption.append(
+                "Weights change at most how much each user counts, so the curves show the effect of exposure "
+                "only in part."
+            )
         parts.append(
             build_sensitivity_picture(
                 _build_sweep_frame(sweep, name),
