@@ -308,7 +308,8 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     add(
         "--estimators",
         metavar="LABELS",
-        help="estimators, separated by commas; default: aoa, and with a propensity or a log of impressions snips-global",
+        help="estimators, separated by commas; default: aoa, and with a propensity or a log of impressions "
+        "snips-global",
     )
     add(
         "--n-relevant",
