@@ -191,7 +191,9 @@ class ImpressionPropensity(_ImpressionModel):
         if shrinkage == np.inf:
             model = "from impressions, by item"
         else:
-            model = f"from impressions, K = {shrinkage:.3g}"
+            model = (
+                f"from impressions, K = {shrinkage:.3g} (the item's rate over all users counts as K visits)"
+            )
 
         all_users_are_active = active_slates.size == counts.n_slates.size
         all_users_are_equal = all_users_are_active and (active_slates == active_slates[0]).all()

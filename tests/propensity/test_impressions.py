@@ -25,6 +25,7 @@ FRAME = pd.DataFrame(
     }
 )
 LOG = ImpressionLog.from_frame(FRAME, position="position", query="query", propensity="p")
+K_MEANING = "(the item's rate over all users counts as K visits)"
 CURVE = ExaminationCurve.from_theta([0.8, 0.5])
 USER = np.array([0, 0, 0, 1])
 ITEM = np.array([0, 1, 2, 2])
@@ -63,7 +64,7 @@ def test_one_slate_is_left_out_and_the_remaining_slates_are_shrunk_to_the_item()
     expected_rates = [(0.8 + 2 * 1.6 / 3) / 3, (2 * 0.5 / 3) / 3, (2 * 0.8 / 3) / 4, 0.8 / 3]
     n = np.array([2, 2, 2, 1])
     np.testing.assert_allclose(p.for_pairs(USER, ITEM), 1 - (1 - np.array(expected_rates)) ** n, rtol=1e-14)
-    assert (p.model, p.is_probability) == ("from impressions, K = 2", True)
+    assert (p.model, p.is_probability) == (f"from impressions, K = 2 {K_MEANING}", True)
     larger_log = ImpressionLog.from_frame(FRAME, position="position", query="query", items=[1, 2, 3, 4])
     p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(larger_log)
     assert np.isnan(p.for_pairs(np.array([0, 1]), np.array([3, 3]))).all()  # item 4 was never shown
@@ -74,7 +75,7 @@ def test_the_repetition_of_a_small_log_has_its_hand_computed_value():
     # 1 of 3 slates: Σ s² = 6/9, Σ s(1 − s) = 6/9, ρ = (1 − 6/9)/(6/9) = 1/2, K = 1.
     propensity = ImpressionPropensity().fit(LOG)
     assert propensity.function.shrinkage == pytest.approx(1, rel=1e-12)
-    assert propensity.model == "from impressions, K = 1"
+    assert propensity.model == f"from impressions, K = 1 {K_MEANING}"
     # Another item on every page: less repetition than by chance, and nothing of the user's own.
     distinct_slates = ImpressionLog.from_frame(FRAME.iloc[1:3], query="query")
     assert ImpressionPropensity().fit(distinct_slates).model == "from impressions, by item"
