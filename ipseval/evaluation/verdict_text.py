@@ -571,7 +571,7 @@ def _write_next_step(verdict: Verdict) -> str:
         return ""
     if verdict.support is not None and verdict.support.basis == "exposure":
         return "`ipseval correct` compares the recommenders on the random exposure itself."
-    return f"Show random items to some users (see `ipseval plan`), or report {_list_results(verdict)}."
+    return f"Run an A/B test, show random items (`ipseval plan`), or report {_list_results(verdict)}."
 
 
 def _list_results(verdict: Verdict) -> str:

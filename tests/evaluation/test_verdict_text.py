@@ -17,7 +17,7 @@ from tests.evaluation.verdicts import AB, ABC, BA, decide
 from tests.inside.evaluation import flag_warnings
 from tests.inside.reporting import format_p_value
 
-SHOW = "Show random items to some users (see `ipseval plan`), or report"
+SHOW = "Run an A/B test, show random items (`ipseval plan`), or report"
 UNIFORM = "AOA is unbiased only if exposure was uniform."
 
 
