@@ -221,7 +221,8 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     add(
         "--examination",
         choices=("randomised", "harvesting", "em"),
-        help="fit of the probability that a position is examined: randomised if items were shown in random order, harvesting or em if the order was not personalised; default: all positions are examined",
+        help="fit of the probability that a position is examined: randomised if items were shown in random "
+        "order, harvesting or em if the order was not personalised; default: all positions are examined",
     )
     add(
         "--scale",
@@ -308,7 +309,8 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     add(
         "--estimators",
         metavar="LABELS",
-        help="estimators, separated by commas; default: aoa, and with a propensity or a log of impressions snips-global",
+        help="estimators, separated by commas; default: aoa, and with a propensity or a log of impressions "
+        "snips-global",
     )
     add(
         "--n-relevant",

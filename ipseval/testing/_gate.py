@@ -343,7 +343,7 @@ class Gate(Result):
             rows.append((Cell(label), *build_difference_cells(row, digits)))
         parts: list[Part] = []
         if rows:
-            title = f"other estimates ({format_level(self.diff.confidence_level)} intervals)"
+            title = f"other estimates ({format_level(self.diff.confidence_level)} intervals, adjusted p)"
             parts.append(Table(("estimate", "old", "new", "difference"), tuple(rows), title, signed=True))
         if len(self.diff.changed):
             parts += [Heading("What else changed"), Table.of(self.diff.changed, "Versions, options and data")]

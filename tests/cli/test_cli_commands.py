@@ -164,6 +164,23 @@ def test_a_command_succeeds(case: str, folder, capsys):
     assert capsys.readouterr().out
 
 
+def test_a_plan_after_a_pilot_counts_the_users_of_the_pilot(folder, capsys):
+    command = ["plan", "log.csv", "--random-exposure", "shown.csv:threshold=4", "--n-items", "5", *FAST]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert (
+        "n_users: users in all; those of --random-exposure count, and are shown no further items." in printed
+    )
+    rows = re.findall(r"^(\d+) +5 ", printed, re.M)
+    assert [int(n_users) for n_users in rows] == [65, 140, 440]
+    assert main([*command, "--n-users", "30"]) == 2
+    assert "--n-users must be at least 40, because the users of the pilot count; got 30." in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert main(["plan", "log.csv", "--positive-share", "0.1", "--n-items", "5", *FAST]) == 0
+    assert "n_users: users in all" not in capsys.readouterr().out
+
+
 def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, capsys):
     arguments = ["evaluate", "odd.csv", "--user", "who", "--item", "what", "--explain", *QUICK]
     assert main([*arguments, "--split", "temporal"]) == 0

@@ -61,7 +61,7 @@ def test_report_prints_the_loss_that_a_pass_excludes_without_rounding_it_up(marg
 def test_estimates_that_do_not_decide_are_rows_of_one_table():
     old, new = evaluate_rare_items("fitted")
     lines = str(gate(new, old)).splitlines()
-    (header,) = [line for line in lines if line.startswith("other estimates (95% intervals)")]
+    (header,) = [line for line in lines if line.startswith("other estimates (95% intervals, adjusted p)")]
     assert header.split()[-3:] == ["old", "new", "difference"]
     (row,) = [line for line in lines if line.startswith("recall@5 ")]
     assert row.startswith("recall@5 SNIPS pooled")
