@@ -47,8 +47,12 @@ def describe_assumption(support: WeightSupport) -> str:
 def write_verdict(verdicts: Sequence[Verdict]) -> VerdictText:
     """Write the verdict of the headline metric in full, and a short sentence on the other metrics."""
     headline = choose_headline(verdicts)
-    sentences = [*_write_conclusion(headline), *_summarize_other_metrics(headline, verdicts)]
-    conclusion = " ".join(sentences)
+    sentences = [
+        *_write_conclusion(headline),
+        *_summarize_other_metrics(headline, verdicts),
+        write_first_among_warm(headline, with_metric=len(verdicts) > 1),
+    ]
+    conclusion = " ".join(filter(None, sentences))
     if headline is not verdicts[0]:
         conclusion = f"{headline.metric}: {conclusion}"
     return VerdictText(
@@ -193,7 +197,7 @@ def _write_first_in_log(verdict: Verdict, *, with_significance: bool) -> str:
 
     successor = ""
     if verdict.gamma_range is not None:
-        criteria.append(f"for {_describe_range(verdict.gamma_range)}")
+        criteria.append(f"for {describe_range(verdict.gamma_range)}")
         successor = _describe_successor(verdict)
     return f"In the log, {ranking.highest} ranks first {_join_phrases(criteria)}{successor}."
 
@@ -205,7 +209,8 @@ def _join_phrases(phrases: Sequence[str]) -> str:
     return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
 
 
-def _describe_range(gamma_range: GammaRange) -> str:
+def describe_range(gamma_range: GammaRange) -> str:
+    """Return a range of γ as text."""
     interval = f"[{format_number(gamma_range.low)}, {format_number(gamma_range.high)}]"
     if gamma_range.is_everywhere:
         return f"every γ in {interval}"
@@ -245,6 +250,22 @@ def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str
     if with_significance and ranking.closest_p_value >= LEVEL:
         sentence += ", but not significantly"
     return f"{sentence} ({test})."
+
+
+def write_first_among_warm(verdict: Verdict, *, with_metric: bool = True) -> str:
+    """Return the first place among users with training interactions; "" where it equals the conclusion."""
+    first = verdict.first_among_warm
+    if first is None:
+        return ""
+    subject = f"Among users with training interactions, {join_names(first.models)}"
+    criterion = f"by {display_name(verdict.primary_estimator)}"
+    if with_metric:
+        criterion = f"on {verdict.metric} {criterion}"
+    if len(first.models) > 1:
+        return f"{subject} are tied for first place {criterion}."
+    significance = "" if first.is_significant else ", but not significantly"
+    test = f"{format_p_value(first.p_value)} against {first.rival}"
+    return f"{subject} ranks first {criterion}{significance} ({test})."
 
 
 def _describe_test(ranking: ModelRanking, *, with_significance: bool = False) -> str:
@@ -371,7 +392,7 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict) -> str:
         return f"{clause}, and {verdict.highest_by_weights} ranks first by {by_weights}"
     clause = f"{clause} and {by_weights}"
     if verdict.gamma_range is not None and verdict.changes_with_gamma != headline.changes_with_gamma:
-        return f"{clause}, and for {_describe_range(verdict.gamma_range)}"
+        return f"{clause}, and for {describe_range(verdict.gamma_range)}"
     return clause
 
 
