@@ -55,6 +55,8 @@ def describe_evaluation(content: ReportContent) -> list[str]:
             f"({format_percent(split.n_leaking / split.n_test, 1)}) have later training rows; in the median "
             f"{format_percent(split.median_future, 1)} of training is later{reason}"
         )
+    if content.cold_users:
+        lines.append(f"cold users: {content.cold_users}")
     if content.propensity is not None:
         line = f"propensity: {content.propensity.model}"
         if not content.propensity.is_probability:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -142,7 +142,7 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
             )
         parts.append(
             build_sensitivity_picture(
-                _build_sweep_frame(sweep, name),
+                _build_sweep_frame(sweep, content.models, name),
                 gamma=sweep.at,
                 alt=f"{sweep.metric}, {name}, over γ, a line per recommender",
                 caption=" ".join(caption),
@@ -154,11 +154,16 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
     return [Heading("Sensitivity to the propensity"), GAMMA, *parts]
 
 
-def _build_sweep_frame(sweep: GammaSweep, estimator_name: str) -> pd.DataFrame:
-    """Return the estimates over γ as rows, without intervals."""
+def _build_sweep_frame(sweep: GammaSweep, models: Sequence[str], estimator_name: str) -> pd.DataFrame:
+    """Return the estimates over γ as rows, without intervals.
+
+    They are in the order of the evaluation, so that a recommender has the same colour in all pictures.
+    """
     frames = []
-    for model, values in sweep.values.items():
-        frames.append(pd.DataFrame({"model": model, "gamma": sweep.gamma, "estimate": values}))
+    for model in models:
+        if model in sweep.values:
+            estimates = {"model": model, "gamma": sweep.gamma, "estimate": sweep.values[model]}
+            frames.append(pd.DataFrame(estimates))
     rows = pd.concat(frames, ignore_index=True)
     return rows.assign(metric=sweep.metric, estimator=estimator_name, ci_low=math.nan, ci_high=math.nan)
 

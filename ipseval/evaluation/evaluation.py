@@ -34,6 +34,7 @@ from ipseval.evaluation._explanation import (
 from ipseval.evaluation._json import evaluation_record, hide_precision
 from ipseval.evaluation._latex import write_latex
 from ipseval.evaluation._page_curves import PageCurves, compute_page_curves
+from ipseval.evaluation.cold_start import ColdStart, measure_cold_start
 from ipseval.evaluation.differences import EvaluationDiff
 from ipseval.evaluation.plotting import plot_evaluation
 from ipseval.evaluation.report_content import PageContent, ReportContent, sort_rows
@@ -45,6 +46,7 @@ from ipseval.evaluation.segments.built_in_groups import resolve_groups
 from ipseval.evaluation.tracking import log_to_tracker
 from ipseval.evaluation.verdict import (
     Evidence,
+    FirstPlace,
     Outcome,
     Verdict,
     choose_headline,
@@ -100,6 +102,8 @@ class StoredParts:
         Hashes of the data, options and definitions.
     rank_hashes : dict or None
         Recommender -> hash of its ranks.
+    cold_start : ColdStart or None
+        Evaluated users and items without training interactions.
     """
 
     intervals: dict[Key, Interval] | None = None
@@ -107,6 +111,7 @@ class StoredParts:
     curves: PageCurves | None = None
     basis: dict[str, Any] | None = None
     rank_hashes: dict[str, str] | None = None
+    cold_start: ColdStart | None = None
 
 
 @public_class
@@ -431,6 +436,11 @@ class Evaluation(Result):
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Verdict of each metric: the ranking, the recommender that is named, or the reason why none is."""
+        return tuple(self._add_details(verdict) for verdict in self._verdicts_without_gamma)
+
+    @cached_property
+    def _verdicts_without_gamma(self) -> tuple[Verdict, ...]:
+        """The verdicts without the details that take longer to compute, such as the range of γ."""
         evidence = Evidence(
             estimators=self.definitions[1],
             propensity=self.propensity,
@@ -441,7 +451,36 @@ class Evaluation(Result):
             metrics_weighted_between_users=self._metrics_weighted_between_users,
         )
         verdicts = decide_verdicts(self._frame, self._pair_tests, evidence)
-        return tuple(self._add_details(verdict) for verdict in verdicts)
+        return tuple(self._add_first_among_warm(verdict) for verdict in verdicts)
+
+    def _add_first_among_warm(self, verdict: Verdict) -> Verdict:
+        """Return a verdict with the first place among users with training interactions, where it differs.
+
+        Two first places of which none is significant do not contradict each other.
+        """
+        if self._cold_start is None or len(verdict.primary_ranking.ranked) < 2:
+            return verdict
+        among_warm = self._cold_start.first_places.get((verdict.metric, verdict.primary_estimator))
+        if among_warm is None:
+            return verdict
+        first = FirstPlace.from_ranking(verdict.primary_ranking)
+        if among_warm.significant_model == first.significant_model:
+            return verdict
+        return replace(verdict, first_among_warm=among_warm)
+
+    @cached_property
+    def _cold_start(self) -> ColdStart | None:
+        """The evaluated users and items without training interactions; None where every user has some."""
+        counts = self._training_counts
+        if counts is not None and counts.activity.all():
+            return None
+        return self._measure_cold_start()
+
+    def _measure_cold_start(self) -> ColdStart | None:
+        """Return the evaluated users and items without training interactions; None without training data."""
+        if self._stored.cold_start is not None:
+            return self._stored.cold_start
+        return measure_cold_start(self.samples, self._training_counts, self.estimates, self.definitions[1])
 
     def _add_details(self, verdict: Verdict) -> Verdict:
         """Return a verdict with the smallest detectable difference, or with its range of γ."""
@@ -1046,6 +1085,7 @@ class Evaluation(Result):
             counts=self._counts,
             split=self._split_summary,
             sanity=self.sanity,
+            cold_start=self._cold_start,
             page=page_content,
         )
 
@@ -1251,6 +1291,7 @@ class Evaluation(Result):
             curves=self._curves,
             basis=basis,
             rank_hashes=self._rank_hashes,
+            cold_start=self._measure_cold_start(),
         )
         return replace(self, provenance=collect_versions() | self.provenance, _stored=parts)
 

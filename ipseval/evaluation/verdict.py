@@ -166,6 +166,42 @@ class ModelRanking:
 
 
 @dataclass(frozen=True)
+class FirstPlace:
+    """The first place of a ranking.
+
+    Attributes
+    ----------
+    models : tuple of str
+        The recommender that ranks first; several where they are tied.
+    rival : str
+        The recommender that it is compared with, as in `ModelRanking.closest_rival`.
+    p_value : float
+        The adjusted p-value of their difference.
+    """
+
+    models: tuple[str, ...]
+    rival: str
+    p_value: float
+
+    @classmethod
+    def from_ranking(cls, ranking: ModelRanking) -> FirstPlace:
+        """Return the first place of a ranking with two recommenders or more."""
+        return cls(ranking.tied or (ranking.highest,), ranking.closest_rival, ranking.closest_p_value)
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the difference from the rival is significant."""
+        return self.p_value < LEVEL
+
+    @property
+    def significant_model(self) -> str:
+        """The recommender that ranks first significantly; "" without one."""
+        if not self.is_significant:
+            return ""
+        return self.models[0]
+
+
+@dataclass(frozen=True)
 class WeightSupport:
     """The reliability of the estimates of a weighted estimator.
 
@@ -233,6 +269,9 @@ class Verdict:
     is_weighted_within_users : bool
         Whether the weights of the interactions of a user change the value of the user. If not, they change at
         most how much each user counts, so that agreement under other weights does not confirm a ranking.
+    first_among_warm : FirstPlace or None
+        The first place by the primary estimator among users with training interactions, where another
+        recommender ranks first significantly, or one does among all users and none among these, or vice versa.
     """
 
     metric: str
@@ -246,6 +285,7 @@ class Verdict:
     has_guarantee: bool = True
     is_consistent: bool = True
     is_weighted_within_users: bool = True
+    first_among_warm: FirstPlace | None = None
 
     @property
     def leader(self) -> str | None:

@@ -48,14 +48,18 @@ def write_verdict(verdicts: Sequence[Verdict]) -> VerdictText:
     """Write the verdict of the headline metric in full, and a short sentence on the other metrics."""
     headline = choose_headline(verdicts)
     on_metric = _name_headline_metric(headline, verdicts)
-    sentences = [*_write_conclusion(headline, on_metric), *_summarize_other_metrics(headline, verdicts)]
+    sentences = [
+        *_write_conclusion(headline, on_metric),
+        *_summarize_other_metrics(headline, verdicts),
+        write_first_among_warm(headline, with_metric=len(verdicts) > 1),
+    ]
     limits = [
         _write_assumption(headline),
         _name_metrics_without_guarantee(verdicts),
         _name_metrics_weighted_between_users(verdicts),
     ]
     return VerdictText(
-        conclusion=" ".join(sentences),
+        conclusion=" ".join(filter(None, sentences)),
         assumption=" ".join(filter(None, limits)),
         next_step=_write_next_step(headline),
     )
@@ -217,7 +221,7 @@ def _write_first_in_log(verdict: Verdict, on_metric: str, *, with_significance: 
 
     successor = ""
     if verdict.gamma_range is not None:
-        criteria.append(f"for {_describe_range(verdict.gamma_range)}")
+        criteria.append(f"for {describe_range(verdict.gamma_range)}")
         successor = _describe_successor(verdict)
     return f"In the log, {ranking.highest} ranks first{on_metric} {_join_phrases(criteria)}{successor}."
 
@@ -229,7 +233,8 @@ def _join_phrases(phrases: Sequence[str]) -> str:
     return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
 
 
-def _describe_range(gamma_range: GammaRange) -> str:
+def describe_range(gamma_range: GammaRange) -> str:
+    """Return a range of γ as text."""
     interval = f"[{format_number(gamma_range.low)}, {format_number(gamma_range.high)}]"
     if gamma_range.is_everywhere:
         return f"every γ in {interval}"
@@ -269,6 +274,22 @@ def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str
     if with_significance and ranking.closest_p_value >= LEVEL:
         sentence += ", but not significantly"
     return f"{sentence} ({test})."
+
+
+def write_first_among_warm(verdict: Verdict, *, with_metric: bool = True) -> str:
+    """Return the first place among users with training interactions; "" where it equals the conclusion."""
+    first = verdict.first_among_warm
+    if first is None:
+        return ""
+    subject = f"Among users with training interactions, {join_names(first.models)}"
+    criterion = f"by {verdict.name_estimator(verdict.primary_estimator)}"
+    if with_metric:
+        criterion = f"on {verdict.metric} {criterion}"
+    if len(first.models) > 1:
+        return f"{subject} are tied for first place {criterion}."
+    significance = "" if first.is_significant else ", but not significantly"
+    test = f"{format_p_value(first.p_value)} against {first.rival}"
+    return f"{subject} ranks first {criterion}{significance} ({test})."
 
 
 def _describe_test(ranking: ModelRanking, *, with_rival: bool = True, with_significance: bool = False) -> str:
@@ -329,8 +350,8 @@ def _describe_different_range(verdict: Verdict, headline: Verdict) -> str:
     """
     if verdict.gamma_range is None or headline.gamma_range is None or verdict.has_rival:
         return ""
-    gamma_range = _describe_range(verdict.gamma_range)
-    if gamma_range == _describe_range(headline.gamma_range):
+    gamma_range = describe_range(verdict.gamma_range)
+    if gamma_range == describe_range(headline.gamma_range):
         return ""
     return gamma_range
 
@@ -414,7 +435,7 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict) -> str:
     clause = f"{verdict.highest_model} ranks first by {by_estimator}"
     range_clause = ""
     if verdict.gamma_range is not None and (verdict.changes_with_gamma or headline.changes_with_gamma):
-        range_clause = f"for {_describe_range(verdict.gamma_range)}"
+        range_clause = f"for {describe_range(verdict.gamma_range)}"
 
     by_weights = ""
     if verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample, claim
+from ipseval.estimators.labels import display_name
 from ipseval.inference._gamma_curves import GammaCurves
 from ipseval.inference._linear_groups import list_keys
 from ipseval.inference.intervals import Key, compute_normal_interval
@@ -168,11 +169,12 @@ class Sensitivity(Result):
         """
         from ipseval.reporting.plots import plot_sensitivity
 
+        chosen_estimator = estimator or str(self.frame["estimator"].iloc[0])
         return plot_sensitivity(
-            self,
+            _name_estimators(self.frame),
             metric=metric or str(self.frame["metric"].iloc[0]),
-            estimator=estimator or str(self.frame["estimator"].iloc[0]),
-            tipping=self.tipping_points(),
+            estimator=display_name(chosen_estimator),
+            tipping=_name_estimators(self.tipping_points()),
             ax=ax,
         )
 
@@ -365,6 +367,11 @@ def _concatenate_curves(curves: Mapping[Key, FloatArray], keys: Sequence[Key], n
     """Return the curves of all keys, one after another; NaN for a key without a curve."""
     missing_curve = np.full(n_gamma, np.nan)
     return np.concatenate([curves.get(key, missing_curve) for key in keys])
+
+
+def _name_estimators(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with the names of estimators in plots in place of their labels."""
+    return frame.assign(estimator=frame["estimator"].map(display_name))
 
 
 def _format_interval(low: float, high: float) -> str:

@@ -196,7 +196,7 @@ def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, 
 
 
 def test_what_is_printed_names_nothing_of_python(folder, capsys):
-    groups = ["--by", "popularity:2", "--metrics", "recall@5,ndcg@5", "--model", "popularity", "--gamma", "0"]
+    groups = ["--by", "popularity:3", "--metrics", "recall@5,ndcg@5", "--model", "popularity", "--gamma", "0"]
     assert main(["evaluate", "log.csv", *groups, "--model", "random"]) == 0
     grouped = capsys.readouterr().out
     assert "Results by AOA: in the HTML report (--out FILE.html)." in grouped
