@@ -470,7 +470,10 @@ def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray | tuple[AnyArra
     """Return the array, the factors or the recommendation lists of a file."""
     if str(path).lower().endswith(ARRAYS):
         return read_model_arrays(Path(path))
-    return read_lists(path)
+    try:
+        return read_lists(path)
+    except ProblemsError as error:
+        raise ProblemsError(error.source, error.problems, TAKES) from None
 
 
 def _are_position_arrays(model: object, split: Split) -> bool:
