@@ -529,7 +529,7 @@ def gate(
     >>> decision.outcome
     'not worse'
     >>> decision.verdict
-    'not shown to be worse by recall@10 (aoa); the data allow a loss of up to 0.106'
+    'not shown to be worse by recall@10 (aoa); the data allow a loss of up to 0.067'
     """
     check_gate_options(
         {
