@@ -39,6 +39,7 @@ LIST_OPTIONS = (
     "gaps",
     *TEXT_OPTIONS,
 )
+STANDARD_INPUT = "-"
 RELATIVE = "relative_propensity"  # column of propensities with an unknown common factor
 
 
@@ -198,8 +199,13 @@ def _name_models(entries: list[str] | None) -> list[str]:
     return names
 
 
-def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray | tuple[AnyArray, AnyArray]:
-    """Return the scores, factors or recommendation lists of a file."""
+def _load_scores(
+    entry: str, options: argparse.Namespace
+) -> str | Lists | AnyArray | tuple[AnyArray, AnyArray]:
+    """Return the scores, factors or recommendation lists of a file; without options of lists, its path.
+
+    `evaluate` treats the path as in Python: entries that do not fit are counted if they are few, and not refused.
+    """
     from ipseval.data.reading import read_lists
     from ipseval.utils.artefacts import ARRAYS, read_model_arrays
 
@@ -212,6 +218,9 @@ def _load_scores(entry: str, options: argparse.Namespace) -> Lists | AnyArray | 
         "duplicates": "drop" if options.duplicates == "drop" else "raise",
         "missing": options.missing,
     }
+    has_options = bool(spec.options) or set(arguments.values()) != {"raise"}
+    if not has_options and spec.path != STANDARD_INPUT:
+        return spec.path
     with spec.open_path() as path:
         try:
             return read_lists(path, **arguments | spec.parse_options())

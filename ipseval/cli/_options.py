@@ -125,13 +125,14 @@ def _add_row_policies(parser: argparse.ArgumentParser) -> None:
     """Add the policies for rows and ids that do not fit; excluded rows are counted in the result."""
     group = parser.add_argument_group(
         "rows and ids that do not fit",
-        "Nothing is excluded by default. Excluded rows are counted in the result.",
+        "Nothing is excluded by default, except entries of lists for users without interactions. "
+        "Excluded rows are counted in the result.",
     )
     add_choice(group, "--duplicates", ("raise", "drop", "keep"), "repeated pairs; default: raise")
     add_choice(group, "--missing", ("raise", "drop"), "rows with missing entries; default: raise")
-    words = "ids outside the universe; in lists, 'candidate' keeps their ranks; default: raise"
+    words = "ids outside the universe; in lists, 'candidate' keeps their ranks; default: raise; few allowed in lists"
     add_choice(group, "--unknown", ("raise", "drop", "candidate"), words)
-    words = "training items in lists; 'include' makes them candidates; default: raise"
+    words = "training items in lists; 'include' makes them candidates; default: raise; few allowed in lists"
     add_choice(group, "--seen", ("raise", "drop", "keep", "include"), words)
     add_choice(group, "--gaps", ("raise", "keep"), "lists with gaps in their positions; default: raise")
     add_choice(

@@ -105,7 +105,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         "--margin",
         type=float,
         metavar="X",
-        help="tolerated loss; default: 0, and a loss of 0.2 of OLD is excluded",
+        help="tolerated loss, in units of the metric; default: 0, and a pass excludes a loss of 20%% of the old value",
     )
     add(
         "--at-least",
@@ -124,7 +124,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=26,
         metavar="N",
-        help="number of decisions that share a false-alarm probability of 5%%; default: 26",
+        help="number of runs that share a false-alarm probability of 5%%; default: 26",
     )
     add(
         "--suspicious",
@@ -133,7 +133,8 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="implausible improvement, relative to OLD; default: 0.5",
     )
-    add("--lenient", action="store_true", help="exit code 0 if the gate cannot tell, or for no difference")
+    words = "exit code 0 if the gate cannot tell or no user differs; a significant loss still fails"
+    add("--lenient", action="store_true", help=words)
     add(
         "--preflight",
         action="store_true",

@@ -170,13 +170,16 @@ def hash_positives(sample: Sample) -> str:
 
 
 def hash_ranks(ranked: RankedPositives) -> str:
-    """Return the SHA-256 of the ranks of all held-out interactions; "" where lists end before some of them.
+    """Return the SHA-256 of the ranks of all held-out interactions, or of whole lists that end before some of them.
 
-    Two recommenders with the same hash rank every held-out interaction of the same data equally.
+    Two recommenders with the same hash rank every held-out interaction of the same data equally, or have the
+    same lists. The hash is "" where ranks are unknown and there is no hash of the lists.
     """
-    if ranked.max_rank is not None and (ranked.n_above >= ranked.max_rank).any():
-        return ""
     columns = []
+    if ranked.max_rank is not None and (ranked.n_above >= ranked.max_rank).any():
+        if not ranked.list_hash:
+            return ""
+        columns.append(ranked.list_hash)
     for counts in (ranked.n_above, ranked.n_tied, ranked.n_candidates):
         columns.append(array_digest(np.asarray(counts, dtype="<i8")))
     return sha256(*columns)

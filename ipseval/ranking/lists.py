@@ -20,7 +20,7 @@ from ipseval.ranking._types import AnyModel
 from ipseval.ranking.candidates import CandidateLists, HeldOutPositives
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.ranking.top_lists import TopKCollector
-from ipseval.utils.artefacts import ARRAYS, read_model_arrays
+from ipseval.utils.artefacts import ARRAYS, array_digest, read_model_arrays, sha256
 from ipseval.utils.checks import describe_type, format_examples, has_default_index, warn_user
 from ipseval.utils.checks import format_count as pluralize
 from ipseval.utils.columns import as_frame, frame_columns
@@ -284,8 +284,21 @@ def rank_lists(
     if is_complete[targets.user].all():
         max_rank = None
     return targets.build_ranks(
-        n_above, n_tied, max_rank=max_rank, list_length=list_length, row_counts=entries.counts
+        n_above,
+        n_tied,
+        max_rank=max_rank,
+        list_length=list_length,
+        row_counts=entries.counts,
+        list_hash=_hash_lists(entries, entry_n_above, entry_n_tied),
     )
+
+
+def _hash_lists(entries: ListEntries, n_above: IntArray, n_tied: IntArray) -> str:
+    """Return a hash of users, items and ranks of the entries, in the order in which they were passed."""
+    columns = []
+    for values in (entries.user, entries.item, n_above, n_tied):
+        columns.append(array_digest(np.asarray(values, dtype="<i8")))
+    return sha256(*columns)
 
 
 def _find_entries(entries: ListEntries, targets: HeldOutPositives, n_items: int) -> IntArray:
@@ -470,7 +483,10 @@ def _read_file(path: str | os.PathLike[str]) -> Lists | AnyArray | tuple[AnyArra
     """Return the array, the factors or the recommendation lists of a file."""
     if str(path).lower().endswith(ARRAYS):
         return read_model_arrays(Path(path))
-    return read_lists(path)
+    try:
+        return read_lists(path)
+    except ProblemsError as error:
+        raise ProblemsError(error.source, error.problems, TAKES) from None
 
 
 def _are_position_arrays(model: object, split: Split) -> bool:

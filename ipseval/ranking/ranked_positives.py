@@ -79,6 +79,8 @@ class RankedPositives:
         that users are independent.
     cluster_ids : array or None, default None
         All ids of these persons.
+    list_hash : str, default ""
+        For top-K lists: a hash of their entries, by which unchanged lists are recognised.
     candidate_sums : object or None, default None
         Sums over all candidates, for estimators that need more than the positives; `ipseval.policies`
         computes them. They are not written to parquet files.
@@ -132,6 +134,7 @@ class RankedPositives:
     row_counts: tuple[Count, ...] = ()
     cluster: IntArray | None = None
     cluster_ids: AnyArray | None = None
+    list_hash: str = ""
     candidate_sums: Any = None
 
     def __post_init__(self) -> None:

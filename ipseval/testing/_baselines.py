@@ -9,6 +9,7 @@ from typing import Any
 from ipseval.errors import DataWarning, InputError, IpsevalError
 from ipseval.evaluation import Evaluation
 from ipseval.testing._gate import (
+    DEFAULT_RELEVANT_SHARE,
     INCONCLUSIVE,
     NOT_WORSE,
     Gate,
@@ -30,6 +31,14 @@ FAILURE_ADVICE = {
     4: "Evaluate more users, pass margin= to tolerate a loss, or strict=False to pass with a warning.",
     5: "Pass a margin above 0, or strict=False to pass with a warning.",
 }
+MARGIN_ADVICE = (
+    "Evaluate more users, pass a larger margin= if you accept such a loss, or none: a pass then excludes a loss of "
+    f"{DEFAULT_RELEVANT_SHARE:.0%} of the old value, and every significant loss fails."
+)
+SIGNIFICANT_ADVICE = (
+    "The loss is significant, so strict=False does not pass it either. Evaluate more users to learn whether it is "
+    "below the margin, or keep the incumbent."
+)
 MARGIN_PARTS = 5  # the old value over the margin that is suggested in place of one that is too large
 MAX_FIGURES = 8  # lines of a failure, so that the whole of it fits on a screen
 ADVICE = "Write it: evaluation.save(path, ranks=False), ipseval evaluate --out, or pytest --ipseval-update."
@@ -144,16 +153,23 @@ def _decide(
 
 def _advise_on_failure(decision: Gate | MetricGates) -> str:
     """Return what to do about a gate that does not pass."""
-    if (
-        isinstance(decision, Gate)
-        and decision.outcome == "cannot tell"
-        and decision.margin >= decision.old > 0
-    ):
+    if isinstance(decision, Gate) and decision.outcome == "cannot tell":
+        return _advise_on_doubt(decision)
+    return FAILURE_ADVICE[decision.exit_code]
+
+
+def _advise_on_doubt(decision: Gate) -> str:
+    """Return what to do if the gate cannot tell, which depends on the margin that was passed."""
+    if decision.margin >= decision.old > 0:
         return (
             f"A margin of {decision.margin:.3g} is not below the old value, {decision.old:.3g}, so it tolerates "
             f"every loss. Pass a smaller one, such as margin={decision.old / MARGIN_PARTS:.1g}."
         )
-    return FAILURE_ADVICE[decision.exit_code]
+    if decision._is_significantly_worse:
+        return SIGNIFICANT_ADVICE
+    if decision.margin > 0:
+        return MARGIN_ADVICE
+    return FAILURE_ADVICE[4]
 
 
 def _list_decisions(decision: Gate | MetricGates) -> list[str]:
@@ -164,10 +180,10 @@ def _list_decisions(decision: Gate | MetricGates) -> list[str]:
 
 
 def _list_figures(decision: Gate | MetricGates) -> list[str]:
-    """Return the lines with the estimates and the smallest visible loss behind a decision."""
+    """Return the lines with the estimates, the smallest visible loss and the users needed behind a decision."""
     if isinstance(decision, Gate):
-        estimates, _, visible_loss = decision.tables().summary
-        return [estimates, visible_loss]
+        estimates, _, *losses = decision.tables().summary
+        return [estimates, *losses]
     lines = []
     for row in decision.frame.to_dict("records"):
         figures = f"{row['new']:.4g}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betaincinv, ndtr, stdtrit
+from scipy.special import betaincinv, ndtr, ndtri, stdtrit
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
@@ -19,6 +20,7 @@ from ipseval.utils.types import FloatArray, IntArray
 # detected up to three percentage points less often than the nominal power.
 NOMINAL_POWER = 0.84
 POWER = 0.8
+MOST_USERS = 10_000_000  # largest number of users that is stated as needed
 MAX_MARGIN = 1e6  # larger losses are beyond every metric, and would overflow
 ROOT_MARGIN = (
     1e-9  # distance of the search for a root from the ends of its interval, relative to the interval
@@ -153,6 +155,62 @@ class Difference:
         n_errors = (bound_loss - margin + power_term) / error
         return bound_loss + power_term * math.sqrt(1 + error_variance * n_errors**2)
 
+    def pass_probability(self, level: float, loss: float) -> float:
+        """Return the probability that an equally good candidate excludes a loss: that its lower bound is >= −loss.
+
+        Φ((loss − h)/s), with the standard error s and the distance h of the lower bound from the difference. It is
+        assumed that the differences of the candidate's users are distributed as these around their mean, and are 0
+        on average. Where no user has a difference, the bound itself decides.
+        """
+        low, _ = self._centre().bounds(level)
+        if not self.std_error:
+            return float(low >= -loss)
+        return float(ndtr((loss + low) / self.std_error))
+
+    def users_needed(self, level: float, loss: float) -> float:
+        """Return the users with which an equally good candidate excludes a loss with 80% power; NaN above 10 million.
+
+        The assumption is that of `pass_probability`. The distance of the lower bound is that of n users who
+        have the observed differences in the observed proportions. As in `smallest_visible`, the nominal power
+        is 84%, because the distance varies between samples.
+        """
+        if self.is_zero:
+            return self._users_needed_without_difference(level, loss)
+
+        def excludes(n_users: int) -> bool:
+            return self._excludes_loss(n_users, level, loss)
+
+        return _find_smallest(excludes, MOST_USERS)
+
+    def _users_needed_without_difference(self, level: float, loss: float) -> float:
+        """Return the users of whom none may have a difference: g (1 − level^(1/n)) <= loss, with the largest g."""
+        if loss <= 0:
+            return math.nan
+        if loss >= self.largest:
+            return 1.0
+        n_users = math.ceil(math.log(level) / math.log1p(-loss / self.largest))
+        return float(n_users) if n_users <= MOST_USERS else math.nan
+
+    def _excludes_loss(self, n_users: int, level: float, loss: float) -> bool:
+        """Return whether n users exclude a loss with 80% power, if the candidate is equally good."""
+        power_term = float(ndtri(NOMINAL_POWER)) * self.std_error * math.sqrt(self.n_users / n_users)
+        bound = loss - power_term
+        if bound <= 0 or n_users < 2:
+            return False
+        if self.user_differences is None:
+            error = self.std_error * math.sqrt(self.n_users / n_users)
+            return float(stdtrit(n_users - 1, 1 - level)) * error <= bound
+        losses, counts = np.unique(self.value - self.user_differences, return_counts=True)
+        expected_counts = counts * (n_users / self.n_users)
+        return _exceedance_probability(losses, self.largest, bound, expected_counts) <= level
+
+    def _centre(self) -> Difference:
+        """Return a difference of 0 with the same deviations of the users."""
+        user_differences = self.user_differences
+        if user_differences is not None:
+            user_differences = user_differences - self.value
+        return replace(self, value=0.0, user_differences=user_differences)
+
     def _smallest_visible_share(self, level: float, margin: float) -> float:
         """Return the smallest share of users with the largest loss that is called worse with 80% power.
 
@@ -166,16 +224,7 @@ class Difference:
             counts = np.array([n_losing, n_users - n_losing])
             return _exceedance_probability(values, self.largest, -margin, counts) < level
 
-        if not is_visible(n_users):
-            return math.nan
-        n_hidden = 0
-        n_visible = n_users
-        while n_visible - n_hidden > 1:
-            middle = (n_hidden + n_visible) // 2
-            if is_visible(middle):
-                n_visible = middle
-            else:
-                n_hidden = middle
+        n_visible = _find_smallest(is_visible, n_users)
         return float(betaincinv(n_visible, n_users - n_visible + 1, POWER))
 
     def _loss_at_bound(self, deviations: FloatArray, level: float, margin: float) -> float:
@@ -189,6 +238,24 @@ class Difference:
         while excess_probability(limit) > 0:
             limit *= 2
         return float(brentq(excess_probability, -limit, limit, xtol=1e-7))
+
+
+def _find_smallest(condition: Callable[[int], bool], largest: int) -> float:
+    """Return the smallest number from 1 to `largest` that meets a condition; NaN if none does.
+
+    All larger numbers must meet it, too.
+    """
+    if not condition(largest):
+        return math.nan
+    n_below = 0
+    n_smallest = largest
+    while n_smallest - n_below > 1:
+        middle = (n_below + n_smallest) // 2
+        if condition(middle):
+            n_smallest = middle
+        else:
+            n_below = middle
+    return float(n_smallest)
 
 
 def check_margin(name: str, value: object) -> float:
@@ -225,12 +292,13 @@ def _upper_bound(values: FloatArray, largest: float, level: float) -> float:
 
 
 def _exceedance_probability(
-    values: FloatArray, largest: float, bound: float, counts: IntArray | None = None
+    values: FloatArray, largest: float, bound: float, counts: IntArray | FloatArray | None = None
 ) -> float:
     """Return P(Σ E_u (d_u − bound) > 0) with E_u ~ Exp(1) and `largest` among the d_u, by a saddle point.
 
-    `counts` are the numbers of users with each value; one user each by default. Lugannani & Rice, Advances in
-    Applied Probability 12, 1980, 10.2307/1426607. The error is a few hundredths of the probability at most.
+    `counts` are the numbers of users with each value, not necessarily whole; one user each by default.
+    Lugannani & Rice, Advances in Applied Probability 12, 1980, 10.2307/1426607. The error is a few hundredths
+    of the probability at most.
     """
     deviations = np.append(values, largest) - bound
     n_users = np.ones(deviations.size)

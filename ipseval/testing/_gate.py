@@ -34,7 +34,7 @@ from ipseval.reporting.formatting import (
 )
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
-from ipseval.testing._bounds import Difference, check_margin
+from ipseval.testing._bounds import MOST_USERS, POWER, Difference, check_margin
 from ipseval.utils.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
 from ipseval.utils.peer_names import suggest_replacement
 from ipseval.utils.public import public_class, public_function
@@ -91,8 +91,8 @@ class Gate(Result):
     Parameters
     ----------
     outcome : {"better", "identical", "not worse", "worse", "suspicious", "cannot tell", "no difference"}
-        "identical": both rank every held-out interaction equally. "no difference": no user has another value,
-        and a margin of 0 was asked for, which no number of users can exclude.
+        "identical": both rank every held-out interaction equally, or have the same lists. "no difference": no
+        user has another value, and a margin of 0 was asked for, which no number of users can exclude.
     candidate, incumbent : str
         Names of the recommenders.
     metric : str
@@ -126,6 +126,12 @@ class Gate(Result):
         Versions, options and hash of the data of the candidate's evaluation.
     diff : EvaluationDiff
         All estimates of both recommenders, for information.
+    pass_probability : float, default NaN
+        With too few users: the probability that an equally good candidate passes, if the differences of its
+        users vary as those of this candidate. NaN in all other cases.
+    n_users_needed : float, default NaN
+        Number of users with which such a candidate passes with probability 0.8, rounded up to two digits. NaN
+        wherever `pass_probability` is, and above 10 million.
 
     See Also
     --------
@@ -167,6 +173,8 @@ class Gate(Result):
     reason: str
     record: dict[str, str]
     diff: EvaluationDiff
+    pass_probability: float = math.nan
+    n_users_needed: float = math.nan
 
     @property
     def difference(self) -> float:
@@ -189,11 +197,17 @@ class Gate(Result):
     def exit_code(self) -> int:
         """Exit code: 0 better, identical, or not shown to be worse; 1 worse; 3 suspicious.
 
-        4 means cannot tell, and 5 no difference with a margin of 0; both are 0 with `strict=False`.
+        4 means cannot tell, and 5 no difference with a margin of 0; both are 0 with `strict=False`, unless the
+        loss is significant.
         """
-        if self.outcome in INCONCLUSIVE and not self.strict:
+        if self.outcome in INCONCLUSIVE and not self.strict and not self._is_significantly_worse:
             return 0
         return EXIT_CODES[self.outcome]
+
+    @property
+    def _is_significantly_worse(self) -> bool:
+        """Whether the whole interval of Δ is below 0. A margin may tolerate such a loss."""
+        return self.high < 0
 
     @property
     def interval_level(self) -> float:
@@ -204,7 +218,6 @@ class Gate(Result):
     def verdict(self) -> str:
         """Decision in one line."""
         criterion = f"by {self.metric} ({self.estimator})"
-        undetected = describe_undetected_loss(self.smallest_visible_loss, self.old)
         if self.outcome == "worse":
             return f"WORSE {criterion}"
         if self.outcome == "suspicious" and self.reason:
@@ -216,22 +229,56 @@ class Gate(Result):
         if self.outcome == "identical":
             return f"identical {criterion}: every rank is the same"
         if self.outcome == "no difference":
-            return f"no difference {criterion}, and a margin of 0 excludes every loss; {undetected}"
+            return f"no difference {criterion} in any user, but a margin of 0 requires a better candidate"
         if self.outcome == "cannot tell":
-            if self.reason == FEW_USERS:
-                return f"cannot tell {criterion}: {self.reason}; {undetected}"
-            return f"cannot tell {criterion}: {self.reason}"
-        return self._describe_pass(criterion, undetected)
+            return f"cannot tell {criterion}: {self._describe_doubt()}"
+        return self._describe_pass(criterion)
 
-    def _describe_pass(self, criterion: str, undetected: str) -> str:
+    def _describe_doubt(self) -> str:
+        """Return why the gate cannot tell; with too few users, also which losses they do not exclude."""
+        if self.reason != FEW_USERS:
+            return self.reason
+        if self.margin >= self.old > 0:
+            return (
+                f"the margin of {self.margin:g} tolerates every loss, because it is not below the old value"
+            )
+        if self.low >= -self.relevant_loss:
+            return f"{self.reason}; {describe_detected_loss(self.smallest_visible_loss, self.old)}"
+        if self.relevant_loss == 0:
+            return "not shown to be better, as a margin of 0 requires"
+        return f"{self.reason} to exclude a loss of {self._format_excluded_loss()}; {self._describe_allowed_loss()}"
+
+    def _describe_pass(self, criterion: str) -> str:
         """Return the decision "not worse" in one line."""
-        if self.high < 0:
-            return f"significantly worse {criterion}, but by less than the margin of {self.margin:g}"
+        if self._is_significantly_worse:
+            return (
+                f"significantly worse {criterion}, but by less than the margin of {self.margin:g}, which "
+                "tolerates such a loss"
+            )
         if self.margin > 0:
             return f"not worse {criterion} by more than the margin of {self.margin:g}"
         if self.difference == 0 and self.std_error == 0:
-            return f"not shown to be worse {criterion}: no user differs; {undetected}"
-        return f"not shown to be worse {criterion}; {undetected}"
+            return f"not shown to be worse {criterion}: no user differs; {self._describe_allowed_loss()}"
+        return f"not shown to be worse {criterion}; {self._describe_allowed_loss()}"
+
+    def _describe_allowed_loss(self) -> str:
+        """Return the largest loss within the interval, as text."""
+        if -self.low >= self.old:
+            return "the data allow a loss of the whole value"
+        return f"the data allow a loss of up to {self._format_value(-self.low)}"
+
+    def _describe_plan(self) -> str:
+        """Return how often an equally good candidate passes, and the users that it needs, as a sentence."""
+        if math.isnan(self.pass_probability):
+            return ""
+        n_users = f"more than {MOST_USERS:,}"
+        if not math.isnan(self.n_users_needed):
+            n_users = f"about {self.n_users_needed:,.0f}"
+        probability = format_pass_probability(self.pass_probability)
+        return (
+            f"If the differences of users vary as here, an equally good candidate passes with probability "
+            f"{probability}; for a probability of {POWER:g}, {n_users} users are needed."
+        )
 
     def _describe_figures(self) -> str:
         """Return the outcome and its figures in one line, for a list of gates."""
@@ -292,7 +339,7 @@ class Gate(Result):
 
     @property
     def _summary(self) -> tuple[str, ...]:
-        """Three lines: the difference with its interval, the promised error rates and the visible loss."""
+        """Lines: the difference with its interval, promised error rates, visible loss, and users needed."""
         estimates = (
             f"{self.names} by {self.metric} ({self.estimator}): {self._format_value(self.old)} -> "
             f"{self._format_value(self.new)}, difference {self._format_difference()}, {self.n_users:,} users"
@@ -301,17 +348,27 @@ class Gate(Result):
             f"Smallest visible loss, with 80% power: {format_loss(self.smallest_visible_loss)}. "
             f"Tolerated: {self.margin:g}. A pass excludes {self._describe_excluded_loss()}."
         )
-        return estimates, describe_false_alarms(self.confidence_level, self.weeks), visible_loss
+        lines = [estimates, describe_false_alarms(self.confidence_level, self.weeks), visible_loss]
+        plan = self._describe_plan()
+        if plan:
+            lines.append(plan)
+        return tuple(lines)
 
     def _describe_excluded_loss(self) -> str:
         """Return the loss that a pass excludes, as text: the margin, or by default a share of the old value."""
         if self.relevant_loss == 0:
             return "every loss"
+        excluded = f"a loss of {self._format_excluded_loss()}"
         if self.relevant_loss == self.margin:
-            return f"a loss of {self.margin:g}"
+            return excluded
+        return f"{excluded}, which is {DEFAULT_RELEVANT_SHARE:.0%} of the old value"
+
+    def _format_excluded_loss(self) -> str:
+        """Format the loss that a pass excludes."""
+        if self.relevant_loss == self.margin:
+            return f"{self.margin:g}"
         n_decimals = max(self._n_decimals, count_decimals([self.relevant_loss]))
-        loss = format_fixed(self.relevant_loss, n_decimals)
-        return f"a loss of {loss}, which is {DEFAULT_RELEVANT_SHARE:.0%} of the old value"
+        return format_fixed(self.relevant_loss, n_decimals)
 
     def _build_row(self) -> tuple[Cell, ...]:
         """Return the cells metric, requirement, old, new, difference and outcome of a table of gates."""
@@ -421,8 +478,8 @@ def gate(
     incumbent's value, or `suspicious` times its distance to 1 if that is less. Unless it is "worse", it is also
     "suspicious" if `new.sanity` warns that the candidate was trained on the test part. It is "not worse" when the
     interval excludes the relevant loss and the smallest loss that could be detected is not larger than the
-    incumbent's value. It is "identical" when both rank every held-out interaction equally, and "no
-    difference" when the rankings differ, no user has another value, and `margin=0` asks to exclude every
+    incumbent's value. It is "identical" when both rank every held-out interaction equally or have the same lists,
+    and "no difference" when the rankings differ, no user has another value, and `margin=0` asks to exclude every
     loss. In all other cases the gate cannot tell.
 
     Parameters
@@ -448,7 +505,8 @@ def gate(
     suspicious : float, default 0.5
         Share from which an improvement is implausible.
     strict : bool, default True
-        Whether "cannot tell" and "no difference" fail.
+        Whether "cannot tell" and "no difference" fail. If False, "cannot tell" still fails if the whole interval of
+        Δ is below 0.
     confidence_level : float, default 0.95
         1 − the probability that one of `weeks` equally good candidates is called worse. The probability that
         one is called better or suspicious is at most as large, so that of either is at most twice as large.
@@ -463,6 +521,12 @@ def gate(
     InputError
         When data, options or the definition of the metric differ, an estimate is missing or undefined, or
         the names of the candidate and the incumbent are ambiguous.
+
+    Notes
+    -----
+    With too few users, `pass_probability` and `n_users_needed` state what an equally good candidate needs, under the
+    assumption that the differences of its users are distributed as those of this candidate around their mean.
+    They do not depend on the observed difference itself.
 
     See Also
     --------
@@ -482,7 +546,7 @@ def gate(
     >>> decision.outcome
     'not worse'
     >>> decision.verdict
-    'not shown to be worse by recall@10 (aoa); a loss below 0.12 may have gone unnoticed'
+    'not shown to be worse by recall@10 (aoa); the data allow a loss of up to 0.067'
     """
     check_gate_options(
         {
@@ -509,14 +573,9 @@ def gate(
     old_estimate = get_defined_estimate("old", old, (incumbent, metric, estimator))
 
     difference = Difference.from_estimates(new_estimate, old_estimate)
-    if margin is None:
-        tolerated_loss = 0.0
-        relevant_loss = DEFAULT_RELEVANT_SHARE * abs(old_estimate.value)
-    else:
-        tolerated_loss = margin
-        relevant_loss = margin
+    tolerated_loss, relevant_loss = _resolve_margin(margin, old_estimate.value)
     low, high = difference.bounds(level)
-    smallest_loss = round_up_loss(difference.smallest_visible(level, tolerated_loss))
+    smallest_loss = round_up(difference.smallest_visible(level, tolerated_loss))
 
     reason = ""
     is_identical = _have_equal_ranks(new, old, candidate, incumbent) and new_estimate.value > 0
@@ -550,6 +609,14 @@ def gate(
         outcome = "suspicious"
         reason = leak_warning
 
+    pass_probability = math.nan
+    n_users_needed = math.nan
+    # The smallest visible loss, about the margin plus the excluded loss, must not exceed the old value.
+    excluded_loss = min(relevant_loss, old_estimate.value - tolerated_loss)
+    if _has_too_few_users(reason, low, relevant_loss) and excluded_loss > 0:
+        pass_probability = difference.pass_probability(level, excluded_loss)
+        n_users_needed = round_up(difference.users_needed(level, excluded_loss))
+
     diff = new.diff(old, models={candidate: incumbent})
     return Gate(
         outcome=outcome,
@@ -572,7 +639,21 @@ def gate(
         reason=reason,
         record={name: str(value) for name, value in new._record.items()},
         diff=replace(diff, only_new=(), only_old=()),
+        pass_probability=pass_probability,
+        n_users_needed=n_users_needed,
     )
+
+
+def _resolve_margin(margin: float | None, old_value: float) -> tuple[float, float]:
+    """Return the loss that is tolerated and the loss that a pass must exclude."""
+    if margin is None:
+        return 0.0, DEFAULT_RELEVANT_SHARE * abs(old_value)
+    return margin, margin
+
+
+def _has_too_few_users(reason: str, low: float, relevant_loss: float) -> bool:
+    """Return whether the gate cannot tell because the interval contains the loss that a pass excludes."""
+    return reason == FEW_USERS and low < -relevant_loss
 
 
 def get_defined_estimate(role: str, evaluation: Evaluation, key: tuple[str, str, str]) -> Estimate:
@@ -584,7 +665,7 @@ def get_defined_estimate(role: str, evaluation: Evaluation, key: tuple[str, str,
 
 
 def _have_equal_ranks(new: Evaluation, old: Evaluation, candidate: str, incumbent: str) -> bool:
-    """Return whether both recommenders are known to rank every held-out interaction equally."""
+    """Return whether both recommenders are known to rank every held-out interaction equally, or have the same lists."""
     new_hash = new._rank_hashes.get(candidate, "")
     old_hash = old._rank_hashes.get(incumbent, "")
     return new_hash == old_hash != ""
@@ -718,7 +799,9 @@ def _resolve_pair(
         )
     if new is old and new_names == old_names:
         raise InputError(
-            f"{new_names[0]} is candidate and incumbent of the same result; name two recommenders."
+            f"{new_names[0]} is candidate and incumbent of the same result.",
+            advice="Name two recommenders by {candidate} and {incumbent}, or pass the result of the incumbent as old",
+            shell_advice="Name two recommenders by --model CANDIDATE=INCUMBENT, or the file of the incumbent as OLD",
         )
     return new_names[0], old_names[0]
 
@@ -941,25 +1024,40 @@ def format_loss(loss: float) -> str:
     return format_fixed(loss, count_decimals([loss]))
 
 
-def round_up_loss(loss: float) -> float:
-    """Return a loss rounded up to two significant digits.
+def round_up(value: float) -> float:
+    """Return a loss or a number of users rounded up to two significant digits.
 
     Examples
     --------
-    >>> round_up_loss(0.01401), round_up_loss(0.37), round_up_loss(1.0)
+    >>> round_up(0.01401), round_up(0.37), round_up(1.0)
     (0.015, 0.37, 1.0)
     """
-    if not loss > 0 or math.isinf(loss):
-        return loss
-    step = 10.0 ** (math.floor(math.log10(loss)) - 1)
-    return float(f"{math.ceil(loss / step - 1e-9) * step:.3g}")
+    if not value > 0 or math.isinf(value):
+        return value
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(value / step - 1e-9) * step:.3g}")
 
 
-def describe_undetected_loss(loss: float, value: float) -> str:
-    """Return which losses of an incumbent's value are detected in less than 80% of cases, as text."""
+def describe_detected_loss(loss: float, value: float) -> str:
+    """Return which loss of an incumbent's value is called WORSE in 80% of cases, as text."""
     if not loss <= value:
-        return "any loss may have gone unnoticed"
-    return f"a loss below {format_loss(loss)} may have gone unnoticed"
+        return "no loss is called WORSE in 80% of cases"
+    return f"a loss of {format_loss(loss)} is called WORSE in 80% of cases"
+
+
+def format_pass_probability(probability: float) -> str:
+    """Return the probability that a candidate passes with two decimals, or as below 0.01 or above 0.99.
+
+    Examples
+    --------
+    >>> format_pass_probability(0.0687), format_pass_probability(0.001), format_pass_probability(0.999)
+    ('0.07', 'below 0.01', 'above 0.99')
+    """
+    if probability < 0.01:
+        return "below 0.01"
+    if probability > 0.99:
+        return "above 0.99"
+    return f"{probability:.2f}"
 
 
 def describe_false_alarms(confidence_level: float, weeks: int) -> str:
@@ -967,16 +1065,16 @@ def describe_false_alarms(confidence_level: float, weeks: int) -> str:
     side = 1 - confidence_level
     either = min(2 * side, 1.0)
     return (
-        f"False alarms {describe_season(weeks)}: WORSE at most {side:.2g}, suspicious at most {side:.2g}, "
+        f"False alarms {describe_runs(weeks)}: WORSE at most {side:.2g}, suspicious at most {side:.2g}, "
         f"either at most {either:.2g}."
     )
 
 
-def describe_season(weeks: int) -> str:
-    """Return the period over which false alarms are counted, as text."""
+def describe_runs(weeks: int) -> str:
+    """Return the number of runs over which false alarms are counted, as text."""
     if weeks == 1:
-        return "of a single decision"
-    return f"in a season of {weeks:,} weeks"
+        return "in a single run"
+    return f"in {weeks:,} runs"
 
 
 def name_interval(level: float) -> str:

@@ -21,7 +21,7 @@ from ipseval.testing._gate import (
     Gate,
     Outcome,
     check_gate_options,
-    describe_undetected_loss,
+    describe_detected_loss,
     gate,
     name_interval,
 )
@@ -84,8 +84,8 @@ class Preflight(Result):
         if missed_names:
             missed_gates = [self.gates[name] for name in missed_names]
             least_sensitive = max(missed_gates, key=lambda decision: decision.smallest_visible_loss)
-            undetected = describe_undetected_loss(least_sensitive.smallest_visible_loss, least_sensitive.old)
-            clauses.append(f"the gate could not reject {join_names(missed_names)}: {undetected}")
+            detected = describe_detected_loss(least_sensitive.smallest_visible_loss, least_sensitive.old)
+            clauses.append(f"the gate could not reject {join_names(missed_names)}: {detected}")
         if better_names:
             verb = "is" if len(better_names) == 1 else "are"
             clauses.append(f"{join_names(better_names)} {verb} better than the incumbent")
@@ -259,4 +259,4 @@ def _with_ranks(positives: RankedPositives, n_above: IntArray) -> RankedPositive
     """Return the same positives with other numbers of candidates above each, and without ties."""
     if positives.max_rank is not None:
         n_above = np.minimum(n_above, positives.max_rank)
-    return replace(positives, n_above=n_above, n_tied=np.zeros_like(positives.n_tied), top=None)
+    return replace(positives, n_above=n_above, n_tied=np.zeros_like(positives.n_tied), top=None, list_hash="")

@@ -77,6 +77,19 @@ def test_column_options_apply_to_every_file_that_has_them(files, capsys):
     assert "has columns sku and item" in capsys.readouterr().err
 
 
+def test_lists_without_options_are_treated_as_in_python(files, capsys):
+    lists = pd.read_csv(files / "top.csv")
+    stranger = pd.DataFrame({"user": [999], "item": [lists["item"].iloc[0]], "rank": [1]})
+    pd.concat([lists, stranger]).to_csv(files / "top.csv", index=False)
+    columns = ["--metrics", "recall@5"]
+    model = f"top={files / 'top.csv'}"
+    assert evaluate(files, "--model", model, *columns) == 0, capsys.readouterr().err
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "entries of users without test positives that are unknown to the split, left out" in printed
+    assert evaluate(files, "--model", f"{model}:unknown=raise", *columns) == 2
+    assert "1 user: 999" in capsys.readouterr().err
+
+
 def damage(path: Path) -> dict[str, bytes]:
     content = path.read_bytes()
     locked = bytearray(content)

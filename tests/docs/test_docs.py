@@ -261,7 +261,7 @@ def page_on_gates(kind: str) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_gate_in_two_lines_of_shell_passes_and_stops_a_worse_recommender(gated, capsys):
-    _, block, _, preflight = page_on_gates("sh")
+    _, block, _, _, preflight = page_on_gates("sh")
     lines = block.splitlines()
     assert len(lines) == 2
     for line in (lines[0], preflight, lines[1]):
@@ -276,7 +276,7 @@ def test_the_gate_in_two_lines_of_shell_passes_and_stops_a_worse_recommender(gat
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
-    _, _, block, _ = page_on_gates("sh")
+    _, _, _, block, _ = page_on_gates("sh")
     evaluate_line, compare_line = block.splitlines()
     assert main(shlex.split(evaluate_line)[1:]) == 0
     assert main(shlex.split(compare_line)[1:]) == 0
@@ -288,6 +288,31 @@ def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
     pd.read_csv("test.csv").iloc[1:].to_csv("test.csv", index=False)
     assert main(shlex.split(page_on_gates("sh")[1].splitlines()[0])[1:]) == 0
     assert main(["compare", "new.npz", "accepted.npz", "--model", "als"]) == 2
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_small_losses_that_pass_one_by_one_fail_in_the_comparison_with_the_first_result(gated):
+    _, gate_block, block, _, _ = page_on_gates("sh")
+    evaluate_line = gate_block.splitlines()[0]
+    copy_line, accepted_line, first_line = block.splitlines()
+    lists = pd.read_csv("lists.csv")
+    first_user, _ = np.unique(lists["user"], return_counts=True)
+    codes = []
+    for n_damaged in range(0, 60, 6):  # in each week, the lists of six more users are reversed
+        is_damaged = lists["user"].isin(first_user[:n_damaged])
+        length = lists.groupby("user")["rank"].transform("max")
+        rank = lists["rank"].where(~is_damaged, length + 1 - lists["rank"])
+        lists.assign(rank=rank).to_csv("lists.csv", index=False)
+        assert main(shlex.split(evaluate_line)[1:]) == 0
+        if n_damaged == 0:
+            shutil.copy("new.npz", "accepted.npz")
+            shutil.copy(*shlex.split(copy_line.partition("#")[0])[1:])
+        codes.append((main(shlex.split(accepted_line)[1:]), main(shlex.split(first_line)[1:])))
+        shutil.copy("new.npz", "accepted.npz")
+    assert codes[0] == (0, 0)
+    accepted_codes, first_codes = zip(*codes, strict=True)
+    assert 1 not in accepted_codes
+    assert first_codes[-1] == 1
 
 
 @pytest.mark.slow
@@ -303,8 +328,9 @@ def test_the_example_of_the_page_on_gates_prints_the_text_below_it(empty_folder,
     # The sentences below the example.
     arguments = shlex.split(line)[1:]
     assert main([*arguments, "--metric", "mean_dcg@10"]) == 1
-    assert main([*arguments, "--margin", "0.01"]) == 4
     capsys.readouterr()
+    assert main([*arguments, "--margin", "0.01"]) == 4
+    assert page_on_gates("text")[1] in capsys.readouterr().out
     assert main([*arguments, "--weeks", "250"]) == 0
     assert "Smallest visible loss, with 80% power: 0.013." in capsys.readouterr().out
 

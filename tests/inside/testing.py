@@ -7,9 +7,9 @@ from ipseval.testing._bounds import _exceedance_probability as _exceedance_proba
 from ipseval.testing._gate import (
     _choose_estimator,
     _describe_contradiction,
-    describe_undetected_loss,
+    describe_detected_loss,
     find_comparable_estimators,
-    round_up_loss,
+    round_up,
 )
 from ipseval.testing._history import GateHistory as GateHistory
 from ipseval.testing._preflight import Preflight, _shuffle_ranks, _truncate_ranks

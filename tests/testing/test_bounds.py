@@ -135,6 +135,46 @@ def test_equal_recommender_passes_in_four_of_five_samples_if_the_margin_is_the_s
     assert np.mean(has_passed) < 1
 
 
+@pytest.mark.parametrize(
+    ("n", "loss", "values", "shares"),
+    [
+        (400, 0.1, [-1.0, 0.0, 1.0], [0.2, 0.6, 0.2]),
+        (400, 0.03, [-1 / 19, 1.0], [0.95, 0.05]),
+        (100, 0.1, [-0.2, 0.0, 1.0], [0.25, 0.7, 0.05]),
+    ],
+)
+def test_equally_good_candidate_passes_with_the_stated_probability_and_users(n, loss, values, shares):
+    rng = np.random.default_rng(6)
+    observed = rng.choice(values, n, p=shares)
+    paired = difference(observed + 0.2)  # the observed difference does not matter
+    centred = observed - observed.mean()
+    n_needed = paired.users_needed(LEVEL, loss)
+    passing_shares = {}
+    for size in (n, int(n_needed)):
+        has_passed = []
+        for _ in range(300):
+            low, _ = difference(rng.choice(centred, size)).bounds(LEVEL)
+            has_passed.append(low >= -loss)
+        passing_shares[size] = np.mean(has_passed)
+    assert paired.pass_probability(LEVEL, loss) == pytest.approx(passing_shares[n], abs=0.1)
+    assert 0.75 <= passing_shares[int(n_needed)] <= 0.95
+    moments = Difference(paired.value, paired.std_error, n, None)
+    assert moments.users_needed(LEVEL, loss) == pytest.approx(n_needed, rel=0.5)
+    assert 0 <= moments.pass_probability(LEVEL, loss) <= 1
+    assert np.isnan(paired.users_needed(LEVEL, 0.0))
+
+
+def test_without_any_difference_the_users_needed_are_those_whose_bound_excludes_the_loss():
+    no_difference = Difference(0.0, 0.0, 100, np.zeros(100))
+    n_needed = int(no_difference.users_needed(LEVEL, 0.02))
+    assert Difference(0.0, 0.0, n_needed, None).bounds(LEVEL)[0] >= -0.02
+    assert Difference(0.0, 0.0, n_needed - 1, None).bounds(LEVEL)[0] < -0.02
+    assert no_difference.pass_probability(LEVEL, 0.02) == 0
+    assert Difference(0.0, 0.0, n_needed, None).pass_probability(LEVEL, 0.02) == 1
+    assert np.isnan([no_difference.users_needed(LEVEL, loss) for loss in (0.0, 1e-9)]).all()
+    assert no_difference.users_needed(LEVEL, 1.0) == 1
+
+
 def test_smallest_visible_loss_accounts_for_the_error_of_the_standard_error():
     user_differences = np.repeat([0.0, 0.9, -0.9], [180, 10, 10])
     paired = difference(user_differences)

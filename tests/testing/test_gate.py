@@ -18,8 +18,8 @@ from ipseval.testing import gate
 from tests.inside.testing import (
     _choose_estimator,
     _describe_contradiction,
-    describe_undetected_loss,
-    round_up_loss,
+    describe_detected_loss,
+    round_up,
 )
 from tests.testing.gate_results import (
     INF,
@@ -43,9 +43,9 @@ WORDS = [
         values(0.5, seed=1),
         "cannot tell",
         4,
-        "cannot tell by recall@5 (aoa): too few users; a loss below 0.14 may",
+        "cannot tell by recall@5 (aoa): too few users to exclude a loss of 0.100",
     ),
-    (values(0.5), "not worse", 0, "not shown to be worse by recall@5 (aoa): no user differs; a loss below"),
+    (values(0.5), "not worse", 0, "not shown to be worse by recall@5 (aoa): no user differs; the data allow"),
 ]
 
 
@@ -55,9 +55,9 @@ def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
     assert (decision.outcome, decision.exit_code, decision.has_passed) == (outcome, code, code == 0)
     assert decision.verdict.startswith(line)
     text = str(decision)
-    assert text.splitlines()[-1].startswith(line[:60])
+    assert text.splitlines()[-1].startswith(line)
     promise = "WORSE at most 0.05, suspicious at most 0.05, either at most 0.1."
-    assert f"False alarms in a season of 26 weeks: {promise}" in text
+    assert f"False alarms in 26 runs: {promise}" in text
     assert text.count("99.62% interval [") == 1  # one interval of the difference that decides
     assert "95%" not in text
     assert len(decision.tables(page=True).remarks) == 1
@@ -125,8 +125,7 @@ def test_no_difference_and_a_margin_of_0_have_an_outcome_and_an_exit_code_of_the
     decision = gate(*pair(recalls, recalls), margin=0)
     assert (decision.outcome, decision.exit_code, decision.has_passed) == ("no difference", 5, False)
     assert decision.verdict == (
-        "no difference by recall@5 (aoa), and a margin of 0 excludes every loss; a loss below 0.032 may have gone "
-        "unnoticed"
+        "no difference by recall@5 (aoa) in any user, but a margin of 0 requires a better candidate"
     )
     assert gate(*pair(recalls, recalls), margin=0, strict=False).exit_code == 0
     assert gate(*pair(recalls, recalls), margin=0.02).outcome == "not worse"
@@ -165,22 +164,25 @@ def test_loss_of_the_whole_value_can_be_detected_and_a_larger_loss_cannot():
     assert all_of_it.verdict == "not worse by recall@5 (aoa) by more than the margin of 0.488"
     more = gate(new, old, margin=0.6)
     assert (more.outcome, more.reason) == ("cannot tell", "too few users")
-    assert more.verdict.endswith("; any loss may have gone unnoticed")
-    assert describe_undetected_loss(NAN, 0.5) == "any loss may have gone unnoticed"
+    assert more.verdict.endswith(
+        ": the margin of 0.6 tolerates every loss, because it is not below the old value"
+    )
+    assert np.isnan(more.pass_probability)
+    assert describe_detected_loss(NAN, 0.5) == "no loss is called WORSE in 80% of cases"
+    assert describe_detected_loss(0.12, 0.5) == "a loss of 0.12 is called WORSE in 80% of cases"
 
 
 def test_losses_are_rounded_up_to_two_digits_and_undefined_losses_stay():
-    assert [round_up_loss(loss) for loss in (0.0, INF, 12.1, 0.999, 0.00101)] == [0.0, INF, 13.0, 1.0, 0.0011]
-    assert np.isnan(round_up_loss(NAN))
+    assert [round_up(loss) for loss in (0.0, INF, 12.1, 0.999, 0.00101)] == [0.0, INF, 13.0, 1.0, 0.0011]
+    assert np.isnan(round_up(NAN))
 
 
-def test_not_worse_is_reported_with_the_loss_that_may_have_been_missed():
+def test_not_worse_is_reported_with_the_loss_that_the_data_allow():
     decision = gate(*make_nearly_equal_pair())
     assert decision.outcome == "not worse"
     assert decision.low >= -decision.relevant_loss == pytest.approx(-0.2 * decision.old)
-    loss = f"{decision.smallest_visible_loss:.4f}"
     assert decision.verdict == (
-        f"not shown to be worse by recall@5 (aoa); a loss below {loss} may have gone unnoticed"
+        f"not shown to be worse by recall@5 (aoa); the data allow a loss of up to {-decision.low:.5f}"
     )
     assert 0 < decision.smallest_visible_loss < 0.01
 
@@ -196,6 +198,31 @@ def test_a_margin_is_tolerated_and_has_to_be_excluded():
     assert tolerant.smallest_visible_loss == pytest.approx(strict.smallest_visible_loss + 0.2, abs=0.01)
 
 
+def test_with_too_few_users_the_gate_states_how_many_an_equally_good_candidate_needs():
+    new, old = pair(values(0.5), values(0.45, seed=1))
+    few = gate(new, old, margin=0.05)
+    assert (few.outcome, few.reason) == ("cannot tell", "too few users")
+    assert 0 < few.pass_probability < 0.5
+    assert few.n_users_needed == float(f"{few.n_users_needed:.2g}") > few.n_users
+    sentence = (
+        "If the differences of users vary as here, an equally good candidate passes with probability "
+        f"{few.pass_probability:.2f}; for a probability of 0.8, about {few.n_users_needed:,.0f} users are needed."
+    )
+    assert sentence in " ".join(str(few).split())
+    # By the normal distribution, users are needed in proportion to the square of the margin.
+    smaller = gate(new, old, margin=0.025)
+    assert smaller.n_users_needed == pytest.approx(4 * few.n_users_needed, rel=0.1)
+    assert smaller.pass_probability < few.pass_probability
+    tiny = gate(new, old, margin=1e-6)
+    assert "more than 10,000,000 users are needed." in " ".join(str(tiny).split())
+    for decided in (
+        gate(new, old, margin=0.2),
+        gate(new, old, margin=0.0),
+    ):  # a pass; no data exclude every loss
+        assert np.isnan([decided.pass_probability, decided.n_users_needed]).all()
+        assert "are needed" not in str(decided)
+
+
 def test_weeks_share_the_chance_of_a_false_alarm():
     new, old = pair(values(0.5), values(0.45, seed=1))
     single, season = gate(new, old, weeks=1), gate(new, old, weeks=26)
@@ -208,7 +235,7 @@ def test_weeks_share_the_chance_of_a_false_alarm():
     bold = gate(new, old, weeks=1, confidence_level=0.4)  # its bounds err more often than not
     assert bold.outcome == "worse"
     assert bold.high < bold.difference < bold.low < 0
-    assert "of a single decision" in str(single)
+    assert "in a single run" in str(single)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.02])
@@ -503,7 +530,11 @@ def test_a_significant_loss_that_may_exceed_the_margin_is_named():
         "cannot tell",
         "worse",
     ]
-    assert within.verdict == "significantly worse by recall@5 (aoa), but by less than the margin of 0.1"
+    assert within.verdict == (
+        "significantly worse by recall@5 (aoa), but by less than the margin of 0.1, which tolerates such a loss"
+    )
+    # A loss within the margin is tolerated. One that may exceed it fails, even with strict=False.
+    assert [gate(*pair(old, new), margin=margin, strict=False).exit_code for margin in (0.1, 0.03)] == [0, 4]
     assert undecided.low < -0.03 < undecided.high < 0
     assert (undecided.exit_code, undecided.verdict) == (
         4,

@@ -23,11 +23,13 @@ from tests.testing.gate_results import (
 
 REPORT = """\
 als by recall@5 (aoa): 0.500 -> 0.450, difference −0.050 (99.62% interval [−0.154, +0.055]), 400 users
-False alarms in a season of 26 weeks: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
+False alarms in 26 runs: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
 Smallest visible loss, with 80% power: 0.15. Tolerated: 0. A pass excludes a loss of 0.100, which is 20% of
   the old value.
+If the differences of users vary as here, an equally good candidate passes with probability 0.46; for a
+  probability of 0.8, about 770 users are needed.
 
-cannot tell by recall@5 (aoa): too few users; a loss below 0.15 may have gone unnoticed"""
+cannot tell by recall@5 (aoa): too few users to exclude a loss of 0.100; the data allow a loss of up to 0.154"""
 
 
 def test_report_shows_the_deciding_estimate_then_all_differences_then_the_decision():
@@ -39,7 +41,7 @@ def test_report_shows_the_deciding_estimate_then_all_differences_then_the_decisi
     equal_report = str(gate(*pair(values(0.5), values(0.5)), weeks=2)).splitlines()
     difference = "difference 0 (95% interval [−0.0092, +0.0092])"  # 1 − 0.025^(1/400)
     assert equal_report[0] == f"als by recall@5 (aoa): 0.5000 -> 0.5000, {difference}, 400 users"
-    assert equal_report[1].startswith("False alarms in a season of 2 weeks: WORSE at most 0.05,")
+    assert equal_report[1].startswith("False alarms in 2 runs: WORSE at most 0.05,")
     assert equal_report[2].startswith("Smallest visible loss, with 80% power: 0.020.")
 
 
@@ -146,7 +148,7 @@ def test_the_report_names_the_method_of_an_interval_that_is_wider_than_a_normal_
 
 HISTORY = """\
 als by recall@5 (aoa), each with its 97.5% interval
-False alarms in a season of 4 weeks: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
+False alarms in 4 runs: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
 
 5 gates share a probability of a false alarm that was set for 4.
 The candidate is not the same in all gates: als and v2.
@@ -158,8 +160,8 @@ c     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  suspicio
 d     0.500  0.450  −0.050 [−0.131, +0.032]              not known  worse
 e     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  not worse
 
-5 gates. WORSE: d. Suspicious: c. Undecided: a. Last, e: not shown to be worse by recall@5 (aoa); a loss below
-  0.12 may have gone unnoticed"""
+5 gates. WORSE: d. Suspicious: c. Undecided: a. Last, e: not shown to be worse by recall@5 (aoa); the data
+  allow a loss of up to 0.131"""
 
 
 def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decision():
@@ -205,8 +207,8 @@ c      recall@5  aoa           False
 d      recall@5  aoa           False
 e      recall@5  aoa           False
 
-the gate rejects a; the gate could not reject b and c: a loss below 0.20 may have gone unnoticed; d and e are
-  better than the incumbent"""
+the gate rejects a; the gate could not reject b and c: a loss of 0.20 is called WORSE in 80% of cases; d and e
+  are better than the incumbent"""
 
 
 def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_not_rejected():
@@ -217,7 +219,7 @@ def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_no
     result = Preflight(gates)
     assert str(result) == PREFLIGHT
     assert result.verdict == (
-        "the gate rejects a; the gate could not reject b and c: a loss below 0.20 may have gone unnoticed; "
+        "the gate rejects a; the gate could not reject b and c: a loss of 0.20 is called WORSE in 80% of cases; "
         "d and e are better than the incumbent"
     )
     assert Preflight({"a": gates["a"], "e": gates["e"]}).verdict == (

@@ -92,7 +92,7 @@ def test_the_most_serious_decision_gives_the_exit_code():
 
 REPORT = """\
 als: 3 requirements, which share one probability of a false alarm
-False alarms in a season of 26 weeks: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
+False alarms in 26 runs: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
 
 metric          requirement      old     new                        difference or bound  outcome
 recall@5 (aoa)  not worse      0.500   0.300  −0.200 (99.87% interval [−0.310, −0.086])  worse

@@ -85,6 +85,42 @@ def test_where_the_gate_cannot_tell_the_test_fails_or_warns(baseline):
         assert_not_worse(candidate, baseline, margin=0.001, strict=False)
 
 
+def test_advice_after_a_failure_depends_on_the_margin_that_was_passed(baseline):
+    with pytest.raises(AssertionError) as raised:
+        assert_not_worse(OTHER, baseline, margin=0.001)
+    message = str(raised.value)
+    assert "pass a larger margin= if you accept such a loss, or none" in message
+    assert "about" in message.splitlines()[-2]
+    assert message.splitlines()[-2].endswith("users are needed.")
+    loss = -gate(WORSE, SAME, metric="recall@5").difference
+    for options in ({}, {"strict": False}):  # the interval of a significant loss contains −margin
+        with pytest.raises(AssertionError, match="The loss is significant, so strict=False does not pass it"):
+            assert_not_worse(WORSE, baseline, metric="recall@5", margin=loss, **options)
+
+
+def make_lists(seed: int) -> pd.DataFrame:
+    """Return lists of ten items from the true scores with noise."""
+    top = top_items(add_noise(TRUTH, seed), SPLIT, k=10)
+    lists = pd.DataFrame({"user": top.user, "item": top.item, "rank": top.n_above + 1})
+    return lists.sort_values(["user", "rank"], ignore_index=True)
+
+
+def test_the_same_lists_are_identical_and_other_lists_with_the_same_hits_are_not(tmp_path):
+    path = tmp_path / "lists.npz"
+    lists = make_lists(1)
+    evaluate_scores(lists).save(path, ranks=False)
+    stored = Evaluation.load(path)
+    same = gate(evaluate_scores(lists.copy()), stored, metric="recall@5", margin=0.001)
+    assert (same.outcome, same.exit_code) == ("identical", 0)
+    # The last item of a user is not a hit. Without it, all ranks of held-out interactions are the same.
+    is_hit = lists.set_index(["user", "item"]).index.isin(
+        list(zip(SPLIT.test.user, SPLIT.test.item, strict=True))
+    )
+    last_miss = np.flatnonzero(~is_hit & (lists["rank"] == 10))[0]
+    other = gate(evaluate_scores(lists.drop(index=last_miss)), stored, metric="recall@5", margin=0.001)
+    assert (other.outcome, other.difference) == ("cannot tell", 0)
+
+
 def test_a_better_recommender_passes_but_is_not_the_same_number(baseline):
     better = evaluate_scores(TRUTH)
     assert_not_worse(better, baseline, margin=0.001)
@@ -236,7 +272,7 @@ LEAKED[SPLIT.test.user, SPLIT.test.item] = 1.0
             OTHER,
             ("--margin", "0.001"),
             4,
-            "cannot tell by recall@5 (aoa): too few users; a loss below",
+            "cannot tell by recall@5 (aoa): too few users to exclude a loss of 0.001",
         ),
         (
             OTHER,
@@ -396,9 +432,7 @@ def test_what_is_in_no_list_stays_outside_truncated_lists():
 
 @pytest.mark.filterwarnings("ignore:top-K lists are missing")  # of a user whose ten items are all removed
 def test_preflight_truncates_lists_as_if_the_items_were_removed_from_them():
-    top = top_items(add_noise(TRUTH, 1), SPLIT, k=10)
-    lists = pd.DataFrame({"user": top.user, "item": top.item, "rank": top.n_above + 1})
-    lists = lists.sort_values(["user", "rank"])
+    lists = make_lists(1)
     options = {"metrics": ["recall@5"], "estimators": ["aoa"]}
     evaluation = evaluate({"lists": lists}, SPLIT, **options)
     truncated_values = []
