@@ -121,6 +121,9 @@ def build_difference_cell(row: Mapping[Any, Any], flag: str) -> Cell:
 def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
     """Return curves of the estimates over γ, with the γ at which the first recommender is overtaken."""
     parts: list[Part] = []
+    is_weighted_within_users = {}
+    for verdict in content.verdicts:
+        is_weighted_within_users[verdict.metric] = verdict.is_weighted_within_users
     for sweep in page.curves.sweeps:
         n_drawn = len(sweep.values)
         n_models = len(content.models)
@@ -132,6 +135,11 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
         if n_drawn < n_models:
             caption.append(f"The highest {n_drawn} of {n_models} recommenders are drawn.")
         caption += _describe_swaps(sweep)
+        if not is_weighted_within_users[sweep.metric]:
+            caption.append(
+                "Weights change at most how much each user counts, so the curves show the effect of exposure "
+                "only in part."
+            )
         parts.append(
             build_sensitivity_picture(
                 _build_sweep_frame(sweep, content.models, name),
@@ -231,9 +239,10 @@ def _build_weights(content: ReportContent) -> list[Part]:
     header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
     return [
         Heading("Weights"),
-        f"{interactions} are included. The effective sample size, (Σw)²/Σw², is the number of equally "
-        'weighted interactions of the same precision; "of" is its value with equal propensities. Rare items '
-        "have at most 2 training interactions.",
+        f"{interactions} are included. The effective sample size is (Σv)²/Σv², where v is the weight of an "
+        "interaction in the estimate. It states how uneven the weights are: it is the number of equally "
+        "weighted interactions that would be as precise, if hits did not depend on the weights. The number "
+        'after "of" is its value with equal propensities. Rare items have at most 2 training interactions.',
         Table(header, tuple(rows), "Weights of each estimator", words=frozenset({0, 4})),
     ]
 

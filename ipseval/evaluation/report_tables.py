@@ -275,7 +275,8 @@ def _collect_data_notes(content: ReportContent) -> list[str]:
     n_more = len(notes) + len(exclusions) - len(lines)
     if n_more:
         line = InterfaceText(
-            f"And {n_more} more in .data and .frame.", shell=f"And {n_more} more in --out page.html."
+            f"And {n_more} more in .data and .frame.",
+            shell=f"And {n_more} more in the HTML report (--out FILE.html).",
         )
         lines.append(line)
     return lines

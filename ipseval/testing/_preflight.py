@@ -127,8 +127,9 @@ def preflight(
     """Check that the gate rejects candidates that are worse, built from the incumbent's own ranks.
 
     In the candidate "shuffled", every positive has a random rank. In "truncated", a random half of the items
-    is not retrieved and ranks last. "popularity" is the recommender of this name, which the evaluation must
-    contain in addition to the incumbent.
+    is not retrieved and ranks last; in lists, the items that remain move up, so the lists are about half as
+    long. "popularity" is the recommender of this name, which the evaluation must contain in addition to the
+    incumbent.
 
     Parameters
     ----------
@@ -241,10 +242,17 @@ def _shuffle_ranks(positives: RankedPositives, rng: np.random.Generator) -> Rank
 
 
 def _truncate_ranks(positives: RankedPositives, rng: np.random.Generator) -> RankedPositives:
-    """Return the positives as ranked when a random half of the items is not retrieved and ranks last."""
+    """Return the positives as ranked when a random half of the items is not retrieved and ranks last.
+
+    In lists, the items that remain move up, and nothing fills the end. The number of items above a positive
+    that is in no list is unknown, so it stays beyond the list.
+    """
     is_retrieved = rng.random(positives.item_ids.size) < 0.5
+    is_listed = is_retrieved[positives.item]
+    if positives.max_rank is not None:
+        is_listed &= positives.n_above < positives.max_rank
     n_above = rng.binomial(positives.n_above + positives.n_tied // 2, 0.5)
-    return _with_ranks(positives, np.where(is_retrieved[positives.item], n_above, positives.n_candidates - 1))
+    return _with_ranks(positives, np.where(is_listed, n_above, positives.n_candidates - 1))
 
 
 def _with_ranks(positives: RankedPositives, n_above: IntArray) -> RankedPositives:

@@ -18,7 +18,7 @@ from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.propensity import PowerLawPropensity
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, top_items
 from ipseval.ranking.baselines import popularity
 from ipseval.testing import assert_metric, assert_not_worse, gate, preflight
 from tests.inside.testing import _shuffle_ranks, _truncate_ranks, find_comparable_estimators
@@ -376,6 +376,45 @@ def test_shuffled_ranks_are_uniform_and_truncated_ones_lose_a_random_half_of_the
     assert above.var() == pytest.approx(6, rel=0.15)
     truncated_lists = _truncate_ranks(replace(ranked, max_rank=30), np.random.default_rng(1))
     assert (truncated_lists.n_above[~is_retrieved[item]] == 30).all()
+
+
+def test_what_is_in_no_list_stays_outside_truncated_lists():
+    n = 6000
+    item = np.arange(n) % 60
+    ids = {"user_ids": np.arange(n), "item_ids": np.arange(60)}
+    n_above = np.where(
+        np.arange(n) < n // 2, 20, 8
+    )  # the first half of the positives is in no list of 20 items
+    candidates = np.full(n, 60)
+    lists = RankedPositives(np.arange(n), item, n_above, np.zeros(n, int), candidates, max_rank=20, **ids)
+    truncated = _truncate_ranks(lists, np.random.default_rng(1))
+    assert (truncated.n_above[: n // 2] == 20).all()
+    is_retrieved = np.random.default_rng(1).random(60) < 0.5
+    above = truncated.n_above[n // 2 :][is_retrieved[item[n // 2 :]]]
+    assert above.mean() == pytest.approx(4, abs=5 * np.sqrt(2 / above.size))
+
+
+@pytest.mark.filterwarnings("ignore:top-K lists are missing")  # of a user whose ten items are all removed
+def test_preflight_truncates_lists_as_if_the_items_were_removed_from_them():
+    top = top_items(add_noise(TRUTH, 1), SPLIT, k=10)
+    lists = pd.DataFrame({"user": top.user, "item": top.item, "rank": top.n_above + 1})
+    lists = lists.sort_values(["user", "rank"])
+    options = {"metrics": ["recall@5"], "estimators": ["aoa"]}
+    evaluation = evaluate({"lists": lists}, SPLIT, **options)
+    truncated_values = []
+    values_without_items = []
+    for seed in range(20):
+        result = preflight(evaluation, rng=seed)
+        truncated_values.append(result.gates["truncated"].new)
+        is_kept = np.random.default_rng(seed).random(N_ITEMS) < 0.5
+        shorter_lists = lists[is_kept[lists["item"]]]
+        shorter_lists = shorter_lists.assign(rank=shorter_lists.groupby("user").cumcount() + 1)
+        models = {"lists": shorter_lists, "longest": lists}  # `longest` keeps the cutoff within the lists
+        without_items = evaluate(models, SPLIT, **options)
+        values_without_items.append(without_items.estimate("lists", "recall@5", "aoa").value)
+    error = np.std(values_without_items) / np.sqrt(20)
+    assert np.mean(truncated_values) == pytest.approx(np.mean(values_without_items), abs=4 * error)
+    assert np.mean(truncated_values) < 0.8 * evaluation.estimate("lists", "recall@5", "aoa").value
 
 
 PLUGIN_TEST = """
