@@ -221,9 +221,8 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     add(
         "--examination",
         choices=("randomised", "harvesting", "em"),
-        help="fit of the probability that a position is examined: randomised if items were shown in random order, "
-        "harvesting or em if the order was not personalised; "
-        "default: all positions are examined",
+        help="fit of the probability that a position is examined: randomised if items were shown in random "
+        "order, harvesting or em if the order was not personalised; default: all positions are examined",
     )
     add(
         "--scale",

@@ -266,12 +266,12 @@ class Verdict:
         Whether the metric has a statistical guarantee after weighting.
     is_consistent : bool
         Whether the weighted estimates are at least nearly consistent with the true propensities.
-    first_among_warm : FirstPlace or None
-        The first place by the primary estimator among users with training interactions, where another
-        recommender ranks first significantly, or one does among all users and none among these, or vice versa.
     is_weighted_within_users : bool
         Whether the weights of the interactions of a user change the value of the user. If not, they change at
         most how much each user counts, so that agreement under other weights does not confirm a ranking.
+    first_among_warm : FirstPlace or None
+        The first place by the primary estimator among users with training interactions, where another
+        recommender ranks first significantly, or one does among all users and none among these, or vice versa.
     """
 
     metric: str
@@ -284,8 +284,8 @@ class Verdict:
     gamma_range: GammaRange | None = None
     has_guarantee: bool = True
     is_consistent: bool = True
-    first_among_warm: FirstPlace | None = None
     is_weighted_within_users: bool = True
+    first_among_warm: FirstPlace | None = None
 
     @property
     def leader(self) -> str | None:

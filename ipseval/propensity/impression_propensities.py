@@ -557,13 +557,17 @@ def _check_items(
 
 
 def _check_sum(slate_sums: FloatArray, n_items: int, significance: float) -> pd.DataFrame:
-    """Return the check of the sum of weights, from the sum of each slate over `n_items` items."""
-    has_items = n_items > 0
+    """Return the check of the sum of weights, from the sum of each slate over `n_items` items; NaN for none."""
+    value = slate_sums.mean()
+    std_error = slate_sums.std() / np.sqrt(slate_sums.size)
+    figures = np.array([[value], [n_items], [std_error]], dtype=float)
+    if n_items == 0:
+        figures[:] = np.nan
     return _compare_with_expected(
-        value=np.array([slate_sums.mean() if has_items else np.nan]),
-        expected=np.array([n_items if has_items else np.nan]),
-        std_error=np.array([slate_sums.std() / np.sqrt(slate_sums.size) if has_items else np.nan]),
-        has_decision=np.array([has_items]),
+        value=figures[0],
+        expected=figures[1],
+        std_error=figures[2],
+        has_decision=np.array([n_items > 0]),
         significance=significance,
     )
 
