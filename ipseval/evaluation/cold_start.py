@@ -112,14 +112,14 @@ def measure_cold_start(
     if not len(ranked) or counts.activity.size != ranked.unit_ids.size:
         return None
     is_cold = counts.activity == 0
-    units = ranked.unit(ranked.user)
-    is_of_cold_user = is_cold[units]
-    items = np.unique(ranked.item)
+    is_of_cold_user = is_cold[ranked.unit(ranked.user)]
+    users = np.unique(ranked.unit(ranked.users))
+    is_evaluated = np.bincount(ranked.item, minlength=ranked.item_ids.size) > 0
     cold_start = ColdStart(
-        n_users=np.unique(units[is_of_cold_user]).size,
-        n_items=int((counts.popularity[items] == 0).sum()),
-        n_all_users=np.unique(units).size,
-        n_all_items=items.size,
+        n_users=int(is_cold[users].sum()),
+        n_items=int((counts.popularity[is_evaluated] == 0).sum()),
+        n_all_users=users.size,
+        n_all_items=int(is_evaluated.sum()),
         n_positives_of_users=int(is_of_cold_user.sum()),
         n_all_positives=len(ranked),
     )
