@@ -159,7 +159,7 @@ def _advise_on_failure(decision: Gate | MetricGates) -> str:
 
 
 def _advise_on_doubt(decision: Gate) -> str:
-    """Return what to do if the gate cannot tell, which depends on the margin that was passed."""
+    """Return the advice for a gate that cannot tell, by its margin."""
     if decision.margin >= decision.old > 0:
         return (
             f"A margin of {decision.margin:.3g} is not below the old value, {decision.old:.3g}, so it tolerates "
