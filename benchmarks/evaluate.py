@@ -51,6 +51,7 @@ ESTIMATORS = ("aoa", "snips", "snips-global")
 N_FACTORS = 64
 SYNTHETIC = ("W1", "W2", "W3")
 LIBRARY_SHARE = 0.1  # of the users of a synthetic workload, because some libraries loop over users in Python
+SMALL_NAMES = {"W1": "S1", "W2": "S2", "W3": "S3"}  # of these smaller workloads in the second table
 ENGINE_NAMES = {"numba": "Numba", "numpy": "NumPy"}
 
 
@@ -235,7 +236,9 @@ def compare_on_workload(name: str, peers: Iterable[str], options: argparse.Names
     base = times["product"]
     ratios = {label: times[label].processor_ratio(base) for label in programs}
     for label, ratio in ratios.items():
-        print(f"{name} | {label} | {ratio:.2f} | {times[label].median_processor:.3f} s", flush=True)
+        print(
+            f"{SMALL_NAMES[name]} | {label} | {ratio:.2f} | {times[label].median_processor:.3f} s", flush=True
+        )
     return Comparison(ratios, values)
 
 
@@ -259,7 +262,7 @@ def compare_libraries(options: argparse.Namespace) -> str:
         ratios = [f"{comparisons[name].ratios[label]:.2f}" for name in SYNTHETIC]
         difference = f"{largest_difference(values, reference):.1g}"
         rows.append((label, *ratios, difference, ", ".join(values)))
-    header = ("program", *SYNTHETIC, "largest difference", "metrics")
+    header = ("program", *(SMALL_NAMES[name] for name in SYNTHETIC), "largest difference", "metrics")
     table = markdown(header, rows)
     if absent:
         table += f"\n\nNot installed: {', '.join(absent)}."

@@ -22,7 +22,7 @@ from pathlib import Path
 from page import add_write_option
 
 import ipseval
-from reproductions.tables import commit, markdown, write_tables
+from reproductions.tables import markdown, write_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "plot,parquet,fast"
@@ -129,7 +129,7 @@ def main() -> None:
         install(python, f"{wheel}[{EXTRAS}]")
         table = tabulate(wheel, core, measure_packages(python))
     system = f"{platform.system()} {platform.machine()}; Python {platform.python_version()}"
-    made = f"Made by `python benchmarks/installation_size.py`; {system}; ipseval {ipseval.__version__} at {commit()}."
+    made = f"Made by `python benchmarks/installation_size.py`; {system}; ipseval {ipseval.__version__}."
     print(f"{table}\n\n{made}")
     if options.write is not None:
         write_tables({"installation-size": f"{table}\n\n{made}"}, options.write)

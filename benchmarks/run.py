@@ -35,6 +35,7 @@ SCRIPTS = (  # each makes a table of docs/performance.md
     "validation.py",
     "correction.py",
     "reading.py",
+    "large_catalogue.py",
     "large_log.py",
     "out_of_core.py",
     "distributed_lists.py --engine dask --positives 1000000 --partitions 16",

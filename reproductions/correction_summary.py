@@ -4,7 +4,7 @@
 
 `reproductions.correction_truth`, `reproductions.cm100k` and `reproductions.exploring_logs` make those tables. A
 cell of theirs holds a number for each metric; the tables here have one number in a cell, for the whole ranking
-(ATOP) and for recall at a cut-off.
+(atop) and for recall at a cut-off.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def values_table(folder: Path = FOLDER) -> str:
     rows = []
     for log in LOGS:
         cells = read_cells(folder / f"{log.table}.csv")
-        rows.append(format_values(f"{log.label}, ATOP", cells, ATOP))
+        rows.append(format_values(f"{log.label}, atop", cells, ATOP))
         rows.append(format_values(f"{log.label}, {log.recall}", cells, RECALL))
     header = ["log, metric"]
     for size in SIZES[1:]:
@@ -119,7 +119,7 @@ def coverage_table(folder: Path = FOLDER) -> str:
     rows = []
     for log in LOGS:
         cells = read_cells(folder / f"{log.table}.csv")
-        rows.append(format_coverage(f"{log.label}, ATOP", cells, ATOP))
+        rows.append(format_coverage(f"{log.label}, atop", cells, ATOP))
         rows.append(format_coverage(f"{log.label}, {log.recall}", cells, RECALL))
     return markdown(["log, metric", *(f"{size} users, %" for size in SIZES)], rows)
 
@@ -130,7 +130,7 @@ def rankings_table(folder: Path = FOLDER) -> str:
     for log in LOGS:
         cells = read_cells(folder / f"{log.table}.csv")
         if "Kendall τ" in cells["0", CORRECTED]:
-            rows.append(format_rankings(f"{log.label}, ATOP", cells, ATOP))
+            rows.append(format_rankings(f"{log.label}, atop", cells, ATOP))
             rows.append(format_rankings(f"{log.label}, {log.recall}", cells, RECALL))
     header = ["log, metric", "τ of AOA", *(f"τ of the correction, {size} users" for size in SIZES)]
     return markdown(header, rows)
@@ -152,7 +152,7 @@ def interactions_table(folder: Path = FOLDER) -> str:
         cells = read_cells(folder / f"{log.table}.csv")
         if ("0", WITH_INTERACTIONS) not in cells:
             continue
-        for label, position in (("ATOP", ATOP), (log.recall, RECALL)):
+        for label, position in (("atop", ATOP), (log.recall, RECALL)):
             positives = format_reduction(cells, "0", CORRECTED, position)
             interactions = format_reduction(cells, "0", WITH_INTERACTIONS, position)
             rows.append([f"{log.label}, {label}", positives, interactions])
@@ -160,14 +160,14 @@ def interactions_table(folder: Path = FOLDER) -> str:
 
 
 def exploring_table(folder: Path = FOLDER) -> str:
-    """Return the table of logs with random slots: warnings and coverage of the correction."""
+    """Return the table of logs with random positions: warnings and coverage of the correction."""
     by_share: dict[str, list[str]] = {}
     with (folder / f"{EXPLORING_FILE}.csv").open(encoding="utf-8", newline="") as lines:
         for line in csv.DictReader(lines):
             if line["estimator"] == CORRECTED:
                 row = by_share.setdefault(line["random slots, %"], [])
                 row += [line["warned, %"], line["coverage, %"]]
-    header = ["random slots, %"]
+    header = ["random positions, %"]
     for size in SIZES:
         header += [f"warned, {size} users, %", f"coverage, {size} users, %"]
     return markdown(header, [[share, *row] for share, row in by_share.items()])

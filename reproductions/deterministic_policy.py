@@ -58,7 +58,7 @@ LEFT_OUT = ("item-kNN 60", "EASE 200", "SVD 16")  # much like three others
 RECALL, CLICKS = "recall@10", "dcg@10"  # with the examination above, DCG is clicks per page
 PLAIN, IMPRESSIONS, OWN = "AOA", "ImpressionPropensity", "position-based"
 CORRECT, ANCHORED, EXPLORED = "correct", "correct, incumbent known", "correct, random slots"
-SLOTS_ONLY = "correct, random slots, clicks only"  # without the pairs that were shown and not clicked
+SLOTS_ONLY = "correct, random slots only"  # without the shown pairs
 KNOWN_ERROR, SLOTS = 0.08, 0.03
 
 

@@ -191,7 +191,7 @@ EXCERPTS = (
                 "correct, incumbent known",
             ): "`correct` with all shown pairs and the measured value of the present recommender",
             ("correct, random slots",): "`correct` with all shown pairs and 3% random positions",
-            ("correct, random slots, clicks only",): "`correct` with 3% random positions only",
+            ("correct, random slots only",): "`correct` with 3% random positions only",
         },
         columns=(
             Column("one version: error, %", DETERMINISTIC, "hidden", 0),

@@ -202,7 +202,8 @@ def main() -> None:
     made = field_tables.tables(found, options.data)
     deliver(made, PAGE if options.write else None)
     if options.write:
-        print(made["field-blocks"].rpartition("\n\n")[2])  # the page states these numbers, its CSV file does not
+        # The page states these numbers, which the CSV file does not contain.
+        print(made["field-blocks"].rpartition("\n\n")[2])
         field_tables.heat_map(found, PAGE.parent / "images" / "protocols-logs.png")
 
 

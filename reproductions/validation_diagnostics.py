@@ -162,7 +162,7 @@ def placebo(folder: Path, n_draws: int = 300) -> str:
         found = conditional_score(one.user, one.item, first, f, n_users=random.n_users)
         test = family_test(found.value, found.influence.T @ found.influence, confidence_level=0.95)
         flagged.append(float(np.nanmin(test.p_value)) < 0.05)
-    return f"{100 * np.mean(flagged):.1f}% of {n_draws}"
+    return f"It failed in {100 * np.mean(flagged):.1f}% of {n_draws} such logs."
 
 
 def main() -> None:

@@ -131,7 +131,10 @@ def table(rows: pd.DataFrame) -> str:
             part = rows[of_size & (rows["known"] == known)]
             lines.append((f"{known}, {size}", f"{len(part):,}", *_rates(part)))
     lines.append(("together", f"{len(rows):,}", *_rates(rows)))
-    header = ("what is known, recommenders", "tables", "named", "wrong", "test: named", "wrong")
+    header = (
+        "what is known, recommenders", "comparisons", "`correct`: named", "`correct`: wrong", "test: named",
+        "test: wrong",
+    )  # fmt: skip
     return markdown((*header, "regret of the choice", "expected regret"), lines)
 
 

@@ -39,6 +39,8 @@ PAGE = ROOT / "docs" / "correction-accuracy.md"
 SEED = 83  # of no other command
 SIZES = (25, 100, 400)
 SOURCES = ("first", "second", "cascade")
+# What the page calls the simulators.
+SIMULATORS = {"first": "simulator 1", "second": "simulator 2", "cascade": "simulator 3"}
 RULES = ("AOA's first", "random sample's first", "posterior mean", "P ≥ 0.8", "choice")
 MANY_NAMES = 100  # kinds of exposure with as many names are judged singly
 ZERO = 1e-12
@@ -180,7 +182,7 @@ def name_table(rows: pd.DataFrame) -> str:
     for metric in rows["metric"].unique():
         parts[str(metric)] = rows[rows["metric"] == metric]
     for source in SOURCES:
-        parts[f"simulator: {source}"] = rows[rows["source"] == source]
+        parts[SIMULATORS[source]] = rows[rows["source"] == source]
     for kind, part in rows.groupby("kind"):
         if part["rule named"].sum() >= MANY_NAMES:
             parts[f"kind: {kind}"] = part
@@ -215,7 +217,7 @@ def regret_table(rows: pd.DataFrame) -> str:
         allowed = max(2.0, 2 * excess.sem())
         verdict = "yes" if excess.mean() <= allowed else "no"
         lines.append([
-            str(source), f"{size}", str(metric), *(f"{mean[rule]:.1f}" for rule in RULES),
+            SIMULATORS[str(source)], f"{size}", str(metric), *(f"{mean[rule]:.1f}" for rule in RULES),
             f"{excess.mean():+.1f} ± {excess.sem():.1f}", verdict,
         ])  # fmt: skip
     header = ("simulator", "users", "metric", *RULES, "choice less the lower of the first two", "within goal")

@@ -105,7 +105,10 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("size of the experiment")
     add = group.add_argument
     counts = {"type": _options.parse_integers, "metavar": "N,N,…"}
-    users_help = "numbers of users; default: 25,100,400, or with --design 100"
+    users_help = (
+        "numbers of users, those of --random-exposure included; default: 25, 100 and 400 further users, or with "
+        "--design 100 users"
+    )
     items_help = "items shown to each user; default: 10,20,50, or with --design 20"
     add("--n-users", help=users_help, **counts)  # type: ignore[arg-type]  # a type and a help text
     add("--n-items", help=items_help, **counts)  # type: ignore[arg-type]  # as above
@@ -212,8 +215,9 @@ def _run_plan(options: argparse.Namespace) -> int:
         return 0
     if options.previous is not None or options.same_users:
         raise InputError("--previous and --same-users belong to an allocation; give --design with them.")
+    correction = compute_correction(options)
     plan = plan_exposure(
-        compute_correction(options),
+        correction,
         n_users=options.n_users,
         n_items=options.n_items,
         positive_share=options.positive_share,
@@ -227,6 +231,10 @@ def _run_plan(options: argparse.Namespace) -> int:
         "power.",
         "regret_90: 90% upper bound on the regret of choosing the recommender with the highest estimate.",
     ]
+    if correction.random_exposure is not None:
+        sentences.insert(
+            1, "n_users: users in all; those of --random-exposure count, and are shown no further items."
+        )
     for metric, rows in plan.groupby("metric", sort=False):
         sentences.append(describe_sufficient_size(str(metric), rows, options.regret))
     deliver_result(Plan(tuple(sentences), plan), options)
@@ -238,7 +246,8 @@ def describe_sufficient_size(metric: str, plan: pd.DataFrame, regret: float) -> 
     sufficient = plan[plan["regret_90"] <= regret]
     if sufficient.empty:
         return f"{metric}: the regret may exceed {regret:g} with each of these sizes."
-    smallest = sufficient.iloc[int(np.argmin(sufficient["n_users"] * sufficient["n_items"]))]
+    # The number of positives grows with the pairs to show, also if some users were exposed before.
+    smallest = sufficient.iloc[int(np.argmin(sufficient["n_positives"]))]
     size = f"{format_count(smallest['n_users'], 'user')} × {format_count(smallest['n_items'], 'item')}"
     return f"{metric}: {size} suffice for a regret of at most {regret:g}."
 

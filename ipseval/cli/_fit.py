@@ -23,6 +23,16 @@ from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Table
 from ipseval.utils.checks import format_count
 
+NOT_PERSONALISED = (
+    "Valid only if the order of the shown items did not depend on the user. A personalised order is taken for "
+    "position bias; show some lists in random order, and use 'randomised' for these."
+)
+CONDITIONS = {
+    "randomised": "Valid only if the shown items were in random order.",
+    "harvesting": NOT_PERSONALISED,
+    "em": NOT_PERSONALISED,
+}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitReport(Result):
@@ -98,7 +108,8 @@ def _fit_positions(options: argparse.Namespace) -> FitReport:
         raise InputError("fit examination requires impressions. Name the column of clicks by --clicked.")
     options.examination = options.examination or "harvesting"
     description = "theta: probability that a position is examined, relative to the first position"
-    return FitReport((description,), fit_examination(options, log).frame)
+    condition = CONDITIONS[options.examination]
+    return FitReport((description, condition), fit_examination(options, log).frame)
 
 
 def _describe_spread(propensity: pd.Series) -> list[str]:

@@ -222,7 +222,8 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     add(
         "--examination",
         choices=("randomised", "harvesting", "em"),
-        help="fit of the probability that a position is examined; default: all positions are examined",
+        help="fit of the probability that a position is examined: randomised if items were shown in random "
+        "order, harvesting or em if the order was not personalised; default: all positions are examined",
     )
     add(
         "--scale",
@@ -309,7 +310,8 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     add(
         "--estimators",
         metavar="LABELS",
-        help="estimators, separated by commas; default: aoa, and with a propensity snips-global",
+        help="estimators, separated by commas; default: aoa, and with a propensity or a log of impressions "
+        "snips-global",
     )
     add(
         "--n-relevant",
@@ -382,6 +384,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         help="file with the result: .html, .md, .tex, .csv, .txt, .json, or .npz for report and compare; may be "
         "repeated; '-' for standard output",
     )
+    add("--title", metavar="TEXT", help="title of the HTML page; default: that of the report")
     add("--quiet", action="store_true", help="no progress bar, no warnings, and with --out no printed result")
 
 

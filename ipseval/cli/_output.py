@@ -36,16 +36,17 @@ TEXTS: dict[str, Callable[[Any], str]] = {
     "latex": lambda result: str(result.to_latex()),
     "csv": lambda result: str(result.to_csv()),
     "json": _to_json,
-    "html": lambda result: str(result.to_html()),
 }
 
 
-def _render(result: Any, further_results: Sequence[Any], form: str) -> str:
-    """Return results in a format: as one report, or the first alone as data."""
+def _render(result: Any, further_results: Sequence[Any], form: str, title: str | None) -> str:
+    """Return results in a format: as one report, or the first alone as data. A page has the given title."""
     from ipseval.reporting import Report
 
     if further_results and form not in ("csv", "json"):
         result = Report((result, *further_results))
+    if form == "html":
+        return str(result.to_html(title=title))
     return TEXTS[form](result)
 
 
@@ -69,6 +70,9 @@ def check_out(options: argparse.Namespace) -> None:
                 f"--out must end in {', '.join((*SUFFIXES, '.npz'))}, which names the format; got {path!r}."
             )
         check_writable(path)
+    suffixes = [Path(path).suffix.lower() for path in _list_files(options)]
+    if options.title is not None and options.format != "html" and ".html" not in suffixes:
+        raise InputError("--title requires an HTML page; got none. Add --out FILE.html.")
 
 
 def deliver_result(result: Any, options: argparse.Namespace, further_results: Sequence[Any] = ()) -> None:
@@ -84,12 +88,12 @@ def deliver_result(result: Any, options: argparse.Namespace, further_results: Se
         printed = result
         if options.format == "text" and getattr(options, "explain", False):
             printed = result.explain()
-        text = _render(printed, further_results, options.format)
+        text = _render(printed, further_results, options.format, options.title)
         print_text(text.rstrip("\n"))
     for path in files:
         suffix = Path(path).suffix.lower()
         if suffix != ".npz":
-            text = _render(result, further_results, SUFFIXES[suffix])
+            text = _render(result, further_results, SUFFIXES[suffix], options.title)
             write_text(path, text if text.endswith("\n") else f"{text}\n")
         elif isinstance(result, Result):
             result.save(path)

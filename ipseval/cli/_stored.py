@@ -238,7 +238,7 @@ COMPARE = Command(
     ),
     examples=(
         "ipseval compare new.npz old.npz --model v2=v1 --out gates/2026-W31.npz",
-        "ipseval compare new.npz old.npz --rules gate.toml --at-least recall@10=0.08",
+        "ipseval compare new.npz old.npz --model v2=v1 --rules gate.toml --at-least recall@10=0.08",
         "ipseval compare gates/ --out history.html",
         "ipseval compare old.npz --model v1 --preflight",
     ),

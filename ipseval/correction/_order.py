@@ -89,15 +89,24 @@ def find_tied_first(order: MetricOrder) -> tuple[str, ...]:
     return tuple(order.models[position] for position in np.flatnonzero(is_tied))
 
 
+def find_strongest_rival(order: MetricOrder, model: str) -> str | None:
+    """Return the recommender that a model is least probably better than; None for a single recommender."""
+    rival = None
+    for reference in order.models:
+        if reference == model:
+            continue
+        probability = order.probability_better(model, reference)
+        if rival is None or probability < order.probability_better(model, rival):
+            rival = reference
+    return rival
+
+
 def least_probability_better(order: MetricOrder, model: str) -> float:
     """Return the smallest probability to be better than another recommender; NaN for a single recommender."""
-    references = []
-    for reference in order.models:
-        if reference != model:
-            references.append(reference)
-
-    probabilities = [order.probability_better(model, reference) for reference in references]
-    return min(probabilities, default=float("nan"))
+    rival = find_strongest_rival(order, model)
+    if rival is None:
+        return float("nan")
+    return order.probability_better(model, rival)
 
 
 def least_sample_lead(order: MetricOrder, model: str) -> float:

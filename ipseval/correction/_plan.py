@@ -17,8 +17,8 @@ from ipseval.correction._allocation import (
     allocate_to_new_users,
     check_allocation,
 )
-from ipseval.correction._posterior import POOLING_SIZE, compute_posterior
-from ipseval.correction._result import Correction
+from ipseval.correction._posterior import POOLING_SIZE
+from ipseval.correction._result import Correction, count_exposed_users
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.utils.checks import (
@@ -38,6 +38,11 @@ from ipseval.utils.types import FloatArray, RngLike
 DEFAULT_SHARE = 0.05  # of randomly shown pairs that are positive, where there is no pilot
 REGRET_LEVEL = 0.9
 N_DRAWS = 20_000
+
+# Eigenvalues of a covariance are rounding up to this share of the largest one, or of the total variance before
+# the experiment.
+ROUNDING = 1e-9
+
 DEFAULT_USERS = (25, 100, 400)
 DEFAULT_ITEMS = (10, 20, 50)
 DEFAULT_ALLOCATED_USERS = 100
@@ -80,12 +85,14 @@ def plan_exposure(
     Parameters
     ----------
     correction : Correction, optional
-        A correction from the log alone, or with random exposure as a pilot, whose variance is used then.
-        Required without `design`.
+        A correction from the log alone, or with random exposure as a pilot, to which the experiment adds
+        users. Required without `design`.
     n_users, n_items : int or sequence of int, optional
         Numbers of users, and of items shown to every user. Without `design` each combination is a row;
         default: (25, 100, 400) and (10, 20, 50). These are users in all: the users of a pilot count, so 200
-        users after a pilot of 50 are 150 further ones. With `design` one number each; default: 100 and 20.
+        users after a pilot of 50 are 150 further ones, to whom `n_items` are shown. The smallest number is
+        that of the pilot, whose row states the present precision, and the default is 25, 100 and 400 users
+        more. With `design` one number each; default: 100 and 20.
     positive_share : float, optional
         Share of randomly shown pairs that are positive, in (0, 1]. Default: the share in the pilot, or 0.05
         with a `DataWarning` where there is none. Used without `design`.
@@ -115,13 +122,15 @@ def plan_exposure(
     DataFrame
         Without `design`, one row per metric, n_users and n_items, with
 
-        * n_positives: expected number of random-exposure positives;
+        * n_positives: expected number of random-exposure positives, with those of the pilot;
         * half_width: half the width of the interval of the bias-corrected estimate, mean over recommenders;
-        * half_width_random: half the width of the interval of the random sample alone;
+        * half_width_random: half the width of the interval of the random sample alone; NaN without a positive;
         * smallest_difference: difference of two recommenders that is detected with probability `power`,
           median over pairs;
-        * regret_90: 90th percentile of the regret of choosing the recommender with the highest estimate. The
-          expected regret of `correction.order` is the mean instead.
+        * regret_90: 90th percentile of the regret of choosing the recommender with the highest estimate after
+          the experiment, over its possible results and the true values that are plausible at present. In
+          contrast, `expected_regret` of `correction.order` is the mean regret of choosing a recommender now,
+          without further users.
 
         With `design`, one row per pair to show, in random order for each user: user, item, batch,
         inclusion_probability; and the numbers from which the probability follows: is_listed, n_slots,
@@ -130,8 +139,9 @@ def plan_exposure(
     Raises
     ------
     InputError
-        When a number or a share is out of range, when an argument that is required is missing, and when the
-        lists of a further batch of the same users differ from those of `previous`.
+        When a number or a share is out of range, when `n_users` is below the number of users of the pilot,
+        when an argument that is required is missing, and when the lists of a further batch of the same users
+        differ from those of `previous`.
 
     See Also
     --------
@@ -140,9 +150,15 @@ def plan_exposure(
 
     Notes
     -----
-    The experiment has h = users × items × share positives, whose mean has covariance Σ(h). V is the
-    covariance of the values of the recommenders before the experiment, given the prior, the log and the
-    reference values. The best linear estimate has covariance V − V(V + Σ)⁺V.
+    The further users have h = users × items × share positives, whose mean has covariance Σ(h). V is the
+    covariance of the values of the recommenders at present: given the prior, the log, the reference values
+    and the pilot. The values are treated as normally distributed. After the experiment, the best linear
+    estimate has the error covariance V − V(V + Σ)⁺V, and before it, the estimate itself has the covariance
+    V(V + Σ)⁺V. Both add up to V, so no plan is less precise than the present estimates. To the variance of a
+    sample, that of half a hit more is added once: with a pilot, V contains it, and Σ does not.
+
+    The random sample alone pools the s effective positives of the pilot, whose mean has covariance Σ₀, with
+    the h further ones: (s² Σ₀ + h² Σ)/(s + h)².
 
     A user has n items outside training, of which L are listed. Of m slots, first b = min(⌊m/2⌋, L) are drawn
     without replacement from the listed items, then a = m − b from the remaining n − b items. The inclusion
@@ -195,10 +211,13 @@ def plan_exposure(
         positive_share = _estimate_positive_share(correction)
     check_fraction("positive_share", positive_share, high_open=False)
     check_fraction("power", power)
+    n_pilot_users = count_exposed_users(correction.random_exposure, correction.sample)
+    default_users = [n_pilot_users + n_further for n_further in DEFAULT_USERS]
     sizes = []
-    for n_exposed, n_shown in product(_as_sizes(n_users, DEFAULT_USERS), _as_sizes(n_items, DEFAULT_ITEMS)):
+    for n_exposed, n_shown in product(_as_sizes(n_users, default_users), _as_sizes(n_items, DEFAULT_ITEMS)):
         sizes.append((check_positive_int("n_users", n_exposed), check_positive_int("n_items", n_shown)))
-    experiments = _plan_experiments(correction, sizes, positive_share)
+    _check_pilot_included(sizes, n_pilot_users)
+    experiments = _plan_experiments(correction, sizes, n_pilot_users, positive_share)
 
     n_models = len(correction.models)
     mean = correction.posterior.total_mean
@@ -212,7 +231,7 @@ def plan_exposure(
         for experiment in experiments:
             metric_covariance = experiment.covariance[cells, cells]
             half_width = np.sqrt(np.diag(metric_covariance)).mean()
-            half_width_random = np.sqrt(np.diag(experiment.noise)[cells]).mean()
+            half_width_random = np.sqrt(np.diag(experiment.sample_covariance)[cells]).mean()
             regret = _regret_percentile(mean[cells], covariance[cells, cells], metric_covariance, draws)
             rows.append(
                 {
@@ -321,6 +340,17 @@ def _allocate(
     )
 
 
+def _check_pilot_included(sizes: Sequence[tuple[int, int]], n_pilot_users: int) -> None:
+    """Raise `InputError` for a number of users in all that is below the number of users of the pilot."""
+    for n_users, _ in sizes:
+        if n_users < n_pilot_users:
+            raise InputError(
+                f"must be at least {n_pilot_users}, because the users of the pilot count; got {n_users}. For "
+                f"{n_users} further users, pass {n_pilot_users + n_users}.",
+                argument="n_users",
+            )
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Experiment:
     """A planned experiment, with its expected precision.
@@ -328,10 +358,11 @@ class _Experiment:
     Attributes
     ----------
     n_users, n_items : int
+        Users in all, with those of the pilot, and items shown to each of the further ones.
     n_positives : float
-        Expected number of random-exposure positives.
-    noise : (n_cells, n_cells) array
-        Covariance of the mean over these positives, Σ.
+        Expected number of random-exposure positives, with those of the pilot.
+    sample_covariance : (n_cells, n_cells) array
+        Covariance of the mean over these positives; NaN without any.
     covariance : (n_cells, n_cells) array
         Covariance of the bias-corrected estimates, V − V(V + Σ)⁺V.
     """
@@ -339,37 +370,54 @@ class _Experiment:
     n_users: int
     n_items: int
     n_positives: float
-    noise: FloatArray
+    sample_covariance: FloatArray
     covariance: FloatArray
 
 
 def _plan_experiments(
-    correction: Correction, sizes: Sequence[tuple[int, int]], positive_share: float
+    correction: Correction, sizes: Sequence[tuple[int, int]], n_pilot_users: int, positive_share: float
 ) -> list[_Experiment]:
     """Return the expected precision of experiments with (users, items) of these sizes."""
-    # The pilot is part of the planned exposure, so V is conditioned on prior, log and reference values only.
-    without_sample = compute_posterior(correction.path, correction.prior, None, correction.observations)
-    covariance = without_sample.total_covariance
+    present_covariance = correction.posterior.total_covariance
     experiments = []
     for n_users, n_items in sizes:
-        n_positives = n_users * n_items * positive_share
-        noise = _expected_noise(correction, n_positives, n_items * positive_share)
+        n_further_positives = (n_users - n_pilot_users) * n_items * positive_share
+        covariance = present_covariance
+        noise = np.zeros_like(present_covariance)
+        if n_further_positives > 0:
+            noise = _expected_noise(correction, n_further_positives, n_items * positive_share)
+            covariance = _condition_covariance(present_covariance, noise)
+        n_pilot_positives = 0 if correction.sample is None else correction.sample.n_positives
         experiments.append(
             _Experiment(
                 n_users=n_users,
                 n_items=n_items,
-                n_positives=n_positives,
-                noise=noise,
-                covariance=_condition_covariance(covariance, noise),
+                n_positives=n_pilot_positives + n_further_positives,
+                sample_covariance=_pool_with_pilot(correction, noise, n_further_positives),
+                covariance=covariance,
             )
         )
     return experiments
 
 
+def _pool_with_pilot(correction: Correction, noise: FloatArray, n_further_positives: float) -> FloatArray:
+    """Return the covariance of the mean over the positives of the pilot and over the further ones."""
+    sample = correction.sample
+    path = correction.path
+    if sample is None:
+        return noise if n_further_positives > 0 else np.full_like(noise, np.nan)
+    pilot_share = sample.size / (sample.size + n_further_positives)
+    pilot_covariance = sample.interval_covariance(path) - sample.half_hit(path)
+    pooled = pilot_share**2 * pilot_covariance + (1 - pilot_share) ** 2 * noise
+    sizes = sample.cell_sizes(path) + n_further_positives
+    return np.asarray(pooled + path.half_hit(0) / np.outer(sizes + 1, sizes + 1))
+
+
 def _condition_covariance(covariance: FloatArray, noise: FloatArray) -> FloatArray:
     """Return V − V(V + Σ)⁺V."""
-    # Recommenders with equal ranks make V + Σ singular.
-    inverse = np.linalg.pinv(covariance + noise, hermitian=True)
+    # Recommenders with equal ranks, and opposite ones, make V + Σ singular up to rounding, which its inverse
+    # would amplify.
+    inverse = np.linalg.pinv(covariance + noise, rtol=ROUNDING, hermitian=True)
     return np.asarray(covariance - covariance @ inverse @ covariance)
 
 
@@ -390,19 +438,18 @@ def _regret_percentile(
 
     The estimate E[θ | exposure] has the covariance `covariance − planned_covariance`.
     """
-    estimate = mean + draws[0] @ _symmetric_root(covariance - planned_covariance)
-    truth = estimate + draws[1] @ _symmetric_root(planned_covariance)
+    rounding = ROUNDING * float(np.trace(covariance))
+    estimate = mean + draws[0] @ _symmetric_root(covariance - planned_covariance, rounding)
+    truth = estimate + draws[1] @ _symmetric_root(planned_covariance, rounding)
     choice = estimate.argmax(axis=1)[:, None]
     choice_value = np.take_along_axis(truth, choice, axis=1)[:, 0]
     return float(np.quantile(truth.max(axis=1) - choice_value, REGRET_LEVEL))
 
 
-def _symmetric_root(covariance: FloatArray) -> FloatArray:
-    """Return the symmetric root of a covariance, with negative eigenvalues set to 0.
-
-    Rounding, or a pilot that is larger than the planned exposure, makes them negative.
-    """
+def _symmetric_root(covariance: FloatArray, rounding: float) -> FloatArray:
+    """Return the symmetric root of a covariance; eigenvalues in [−rounding, 0] are 0."""
     eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+    assert eigenvalues.min() >= -rounding, f"not a covariance: it has the eigenvalue {eigenvalues.min():g}"
     return np.asarray(eigenvectors * np.sqrt(np.maximum(eigenvalues, 0)) @ eigenvectors.T)
 
 
@@ -438,4 +485,7 @@ def _expected_noise(correction: Correction, n_positives: float, user_positives: 
         noise = (1 - sample_share) * noise + sample_share * sample.sample_covariance * (
             sample.size / n_positives
         )
-    return np.asarray(noise + path.half_hit(n_positives))
+    if sample is None:
+        return np.asarray(noise + path.half_hit(n_positives))
+    # The covariance of the pilot contains half a hit more, which is added once.
+    return np.asarray(noise)

@@ -16,6 +16,7 @@ from ipseval.correction._order import (
     MetricOrder,
     choose_recommender,
     find_leader,
+    find_strongest_rival,
     find_tied_first,
     least_probability_better,
 )
@@ -236,9 +237,14 @@ def _explain_missing_winner(order: MetricOrder, has_sample: bool) -> list[str]:
         ]
     if len(order.models) == 2:
         return [f"A winner must reach {WINNER_PROBABILITY:g}."]
+    rival = find_strongest_rival(order, choice)
+    # The verdict has compared the choice with the first by AOA, or this one with the second.
+    compared = order.models[1] if choice == order.models[0] else order.models[0]
+    if rival == compared:
+        return [f"A winner must reach {WINNER_PROBABILITY:g} against every other recommender."]
     least_probability = format_probability(least_probability_better(order, choice), is_informed=True)
     return [
-        f"The smallest P({choice} better) is {least_probability}, and a winner must reach "
+        f"The smallest, P({choice} better than {rival}), is {least_probability}, and a winner must reach "
         f"{WINNER_PROBABILITY:g} against every other recommender."
     ]
 

@@ -298,9 +298,7 @@ class Correction(Result):
         """Number of users with random exposure; of those with a positive where only positives were passed."""
         if self.sample is None:
             return 0
-        if self.random_exposure is None:
-            return self.sample.n_users
-        return int(unique_keys(self.random_exposure.user).size)
+        return count_exposed_users(self.random_exposure, self.sample)
 
     def _compute_sample_lead(self, cells: slice, ranked: list[int]) -> FloatArray | None:
         """Return differences in the random sample in standard errors, row minus column; None without one."""
@@ -539,6 +537,15 @@ class Correction(Result):
         level = f"{100 * self.confidence_level:g}%"
         axes.set_xlabel(f"{label}: {ESTIMAND}, with {level} intervals", parse_math=False)
         return axes
+
+
+def count_exposed_users(random_exposure: RandomExposure | None, sample: RandomSample | None) -> int:
+    """Return the number of exposed users; of those with a positive where only positives were passed."""
+    if random_exposure is not None:
+        return int(unique_keys(random_exposure.user).size)
+    if sample is not None:
+        return sample.n_users
+    return 0
 
 
 def _records(frame: pd.DataFrame) -> list[dict[object, object]]:

@@ -224,7 +224,9 @@ def _check_propensities(values: AnyArray, audit: Audit) -> None:
     if n_high:
         audit.add_problem(
             f"{n_high} of {values.size} propensities are above 1 (largest: {values.max():.4g})",
-            "A propensity is a probability, not an expected number of impressions. Correct or leave out "
-            "these rows",
+            "A propensity is a probability, not an expected number of impressions. Do not leave out these "
+            "rows, which are of the most-shown items. Propensities can be estimated from the impressions "
+            'without this column (docs/cookbook.md, "I have impressions, and the lists of two versions"). '
+            "Correct the values",
             role="propensity",
         )

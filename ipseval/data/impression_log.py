@@ -63,7 +63,8 @@ class ImpressionLog(Log):
     position : (n,) int array or None
         Position of the item on the page; 1 is the first.
     propensity : (n,) float array or None
-        Logged probability in (0, 1] with which the item was shown at this position.
+        Logged probability in (0, 1] with which the item was shown: anywhere in the slate for
+        `LoggedPropensity`, at this position for `evaluate_policies`.
     query : (n,) int array or None
         Codes of `query_ids`: the slate (page view or request) to which the row belongs.
     query_ids : array or None

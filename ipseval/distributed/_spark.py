@@ -323,7 +323,7 @@ def _merge_batches(batches: Batches) -> Batches:
     for batch in batches:
         for result in batch.to_pylist():
             if result["failed"]:
-                yield _make_result_batch(**result)
+                yield _make_result_batch(result["number"], result["failed"], result["payload"])
                 continue
             group, position = divmod(result["number"], PARTITIONS_PER_MERGE)
             parts = parts_by_group.setdefault(group, [None] * PARTITIONS_PER_MERGE)

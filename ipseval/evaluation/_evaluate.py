@@ -23,6 +23,7 @@ from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator
 from ipseval.estimators.sample import NRelevantLike
 from ipseval.evaluation.array_order import warn_about_order
+from ipseval.evaluation.cold_start import describe_cold_users
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction, build_evaluation
 from ipseval.evaluation.request import (
@@ -38,6 +39,8 @@ from ipseval.evaluation.request import (
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning
 from ipseval.evaluation.segments import TrainingCounts
+from ipseval.evaluation.verdict import choose_headline
+from ipseval.evaluation.verdict_text import write_first_among_warm
 from ipseval.metrics import Metric
 from ipseval.metrics.gains import check_test_grades
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
@@ -200,13 +203,37 @@ def evaluate(
     sanity = check_sanity(evaluation.ranks, models, split)
     for warning in sanity:
         warn_user(word_warning(warning), DataWarning)
-    return replace(
+    evaluation = replace(
         evaluation,
         sanity=sanity,
         _training_counts=TrainingCounts.of(split.train),
         _counts=split.row_counts + evaluation._counts,
         _split_summary=SplitSummary.from_split(split),
     )
+    if split.n_cold_users:
+        _warn_about_cold_users(evaluation)
+    return evaluation
+
+
+def _warn_about_cold_users(evaluation: Evaluation) -> None:
+    """Warn where users without training interactions decide the first place, or are most users and tied."""
+    cold_start = evaluation._cold_start
+    if cold_start is None or not cold_start.is_reported:
+        return
+    headline = choose_headline(evaluation._verdicts_without_gamma)
+    among_warm = headline.first_among_warm
+    decides_first_place = among_warm is not None and headline.highest_model not in among_warm.models
+    if not decides_first_place and not cold_start.is_majority_with_ties:
+        return
+    text = describe_cold_users(cold_start)
+    if among_warm is not None:
+        text = f"{text} {write_first_among_warm(headline)}"
+    advice = "Train the recommenders on these users, too"
+    shell_advice = advice
+    if cold_start.has_warm_users:
+        advice = "Compare the groups by .by('cold-users') on the result, or evaluate the other users only"
+        shell_advice = "Compare the groups by --by cold-users"
+    warn_user(text, DataWarning, advice=advice, shell_advice=shell_advice)
 
 
 @public_function

@@ -55,6 +55,8 @@ def describe_evaluation(content: ReportContent) -> list[str]:
             f"({format_percent(split.n_leaking / split.n_test, 1)}) have later training rows; in the median "
             f"{format_percent(split.median_future, 1)} of training is later{reason}"
         )
+    if content.cold_users:
+        lines.append(f"cold users: {content.cold_users}")
     if content.propensity is not None:
         line = f"propensity: {content.propensity.model}"
         if not content.propensity.is_probability:
@@ -199,8 +201,9 @@ def _define_metric(label: str) -> dict[str, object] | None:
 
 GLOSSARY = (
     "Propensity P: the chance that a relevant item is observed; relative: known up to a common factor.",
-    "A weight w is 1/P. The effective sample size (Σw)²/Σw² is the number of equal weights of the same "
-    "precision.",
+    "A weight w is 1/P, and v is the weight of an interaction in the estimate. The effective sample size "
+    "(Σv)²/Σv² states how uneven the weights are: it is the number of equally weighted interactions that would "
+    "be as precise, if hits did not depend on the weights.",
     "S: a user's held-out positives; s: the number of all relevant items of the user.",
     "r_i: rank of item i; c: contribution of a positive to the metric; n: number of candidates.",
 )

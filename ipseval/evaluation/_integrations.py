@@ -224,8 +224,8 @@ def rectools_metric(
 ) -> Any:
     """Return a metric for `calc_metrics` and `cross_validate` of RecTools.
 
-    `calc` returns R as `evaluate` prints it, and `calc_per_user` N_u/D_u of each user. The folds of
-    `cross_validate` share one propensity.
+    `calc` returns R as `evaluate` prints it, and `calc_per_user` N_u/D_u of each user, whose mean is not R for
+    snips-global (`Evaluation.per_user`). The folds of `cross_validate` share one propensity.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ipseval.data.splits.split import GIVEN_AS_FRAMES
 from ipseval.errors import InputError
 from ipseval.evaluation.report_content import (
     PrintedEstimate,
@@ -17,6 +18,8 @@ from ipseval.evaluation.report_content import (
     print_estimates,
 )
 from ipseval.evaluation.report_tables import describe_size
+from ipseval.evaluation.verdict import choose_headline
+from ipseval.evaluation.verdict_text import describe_range, write_first_among_warm
 from ipseval.reporting.formatting import LEVEL
 from ipseval.reporting.markup import escape_latex
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int
@@ -224,12 +227,12 @@ def _write_notes(
     *,
     with_intervals: bool,
 ) -> list[str]:
-    """Return the notes below the table: data, assumption, meaning of bold and marks, warnings."""
+    """Return the notes below the table: data, assumption, weights, range of γ, bold and marks, warnings."""
     estimands = list(dict.fromkeys(table.estimand for table in tables))
-    size = describe_size(content, estimands, with_intervals=with_intervals)
-    lines = [escape_latex(size)]
+    lines = _describe_data(content, estimands, with_intervals=with_intervals)
     if content.text.assumption:
         lines.append(_raise_exponents(escape_latex(content.text.assumption)))
+    lines += _describe_sensitivity(content, tables)
     estimates: list[PrintedEstimate] = []
     for column in columns.values():
         estimates += column.values()
@@ -249,6 +252,37 @@ def _write_notes(
 
     for warning in flag_warnings(flags, tables[0].labels, content.names):
         lines.append(f"{MARK} {escape_latex(warning)}")
+    return lines
+
+
+def _describe_data(content: ReportContent, estimands: Sequence[str], *, with_intervals: bool) -> list[str]:
+    """Return the size of the evaluation, its split, and the users without training interactions."""
+    lines = [escape_latex(describe_size(content, estimands, with_intervals=with_intervals))]
+    if content.split is not None and content.split.description not in ("", GIVEN_AS_FRAMES):
+        lines.append(escape_latex(f"Split: {content.split.description}."))
+    if content.cold_users:
+        first_among_warm = write_first_among_warm(choose_headline(content.verdicts))
+        lines.append(escape_latex(f"{content.cold_users} {first_among_warm}".rstrip()))
+    return lines
+
+
+def _describe_sensitivity(content: ReportContent, tables: Sequence[TableLayout]) -> list[str]:
+    """Return the effective sample size of the weighted column, and the range of γ of each metric."""
+    headline = choose_headline(content.verdicts)
+    lines = []
+    if headline.support is not None and headline.weighted in tables[0].labels:
+        name = content.names[headline.weighted]
+        lines.append(escape_latex(f"Effective sample size of {name}: {headline.support.ess:,.0f}."))
+    ranges = []
+    for table in tables:
+        gamma_range = table.verdict.gamma_range
+        if gamma_range is not None:
+            place = f"{gamma_range.highest_model} ranks first"
+            if len(tables) > 1:
+                place += f" on {table.metric}"
+            ranges.append(f"{place} for {describe_range(gamma_range)}")
+    if ranges:
+        lines.append(escape_latex(f"{'; '.join(ranges)}."))
     return lines
 
 

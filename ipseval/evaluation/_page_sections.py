@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -121,6 +121,9 @@ def build_difference_cell(row: Mapping[Any, Any], flag: str) -> Cell:
 def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
     """Return curves of the estimates over γ, with the γ at which the first recommender is overtaken."""
     parts: list[Part] = []
+    is_weighted_within_users = {}
+    for verdict in content.verdicts:
+        is_weighted_within_users[verdict.metric] = verdict.is_weighted_within_users
     for sweep in page.curves.sweeps:
         n_drawn = len(sweep.values)
         n_models = len(content.models)
@@ -132,9 +135,14 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
         if n_drawn < n_models:
             caption.append(f"The highest {n_drawn} of {n_models} recommenders are drawn.")
         caption += _describe_swaps(sweep)
+        if not is_weighted_within_users[sweep.metric]:
+            caption.append(
+                "Weights change at most how much each user counts, so the curves show the effect of exposure "
+                "only in part."
+            )
         parts.append(
             build_sensitivity_picture(
-                _build_sweep_frame(sweep, name),
+                _build_sweep_frame(sweep, content.models, name),
                 gamma=sweep.at,
                 alt=f"{sweep.metric}, {name}, over γ, a line per recommender",
                 caption=" ".join(caption),
@@ -146,11 +154,16 @@ def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
     return [Heading("Sensitivity to the propensity"), GAMMA, *parts]
 
 
-def _build_sweep_frame(sweep: GammaSweep, estimator_name: str) -> pd.DataFrame:
-    """Return the estimates over γ as rows, without intervals."""
+def _build_sweep_frame(sweep: GammaSweep, models: Sequence[str], estimator_name: str) -> pd.DataFrame:
+    """Return the estimates over γ as rows, without intervals.
+
+    They are in the order of the evaluation, so that a recommender has the same colour in all pictures.
+    """
     frames = []
-    for model, values in sweep.values.items():
-        frames.append(pd.DataFrame({"model": model, "gamma": sweep.gamma, "estimate": values}))
+    for model in models:
+        if model in sweep.values:
+            estimates = {"model": model, "gamma": sweep.gamma, "estimate": sweep.values[model]}
+            frames.append(pd.DataFrame(estimates))
     rows = pd.concat(frames, ignore_index=True)
     return rows.assign(metric=sweep.metric, estimator=estimator_name, ci_low=math.nan, ci_high=math.nan)
 
@@ -226,9 +239,10 @@ def _build_weights(content: ReportContent) -> list[Part]:
     header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
     return [
         Heading("Weights"),
-        f"{interactions} are included. The effective sample size, (Σw)²/Σw², is the number of equally "
-        'weighted interactions of the same precision; "of" is its value with equal propensities. Rare items '
-        "have at most 2 training interactions.",
+        f"{interactions} are included. The effective sample size is (Σv)²/Σv², where v is the weight of an "
+        "interaction in the estimate. It states how uneven the weights are: it is the number of equally "
+        "weighted interactions that would be as precise, if hits did not depend on the weights. The number "
+        'after "of" is its value with equal propensities. Rare items have at most 2 training interactions.',
         Table(header, tuple(rows), "Weights of each estimator", words=frozenset({0, 4})),
     ]
 

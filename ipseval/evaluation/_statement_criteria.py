@@ -64,6 +64,9 @@ class Criterion:
         Where the authors can state it.
     recommender_key : str
         Key of the notes that every recommender needs; "" for other criteria.
+    note : tuple of str
+        Table and key of the notes that a complete answer needs in addition to the result; empty for other
+        criteria.
     """
 
     code: str
@@ -73,6 +76,7 @@ class Criterion:
     answer: Callable[[Facts], str]
     remedy: str
     recommender_key: str = ""
+    note: tuple[str, str] | tuple[()] = ()
 
 
 def _state_fact(table: str, key: str) -> Callable[[Facts], str]:
@@ -91,15 +95,14 @@ def _state_by_recommender(key: str) -> Callable[[Facts], str]:
 
 
 def _state_preprocessing(facts: Facts) -> str:
-    """Return the preprocessing of the authors, followed by the rows that the evaluation left out."""
+    """Return the preprocessing of the authors, followed by the rows that the evaluation counted."""
     text = facts.notes.get_fact("data", "preprocessing")
-    if not text:
-        return ""
     counts = facts.evaluation.data
     is_of_data = ~counts["subject"].isin([*facts.evaluation.models, RESULT])
     rows = [f"{row['what']}: {row['count']:,}" for _, row in counts[is_of_data].iterrows()]
     if rows:
-        text += f". Counted by the evaluation: {'; '.join(rows)}"
+        counted = f"Counted by the evaluation: {'; '.join(rows)}"
+        text = f"{text}. {counted}" if text else counted
     return text
 
 
@@ -153,15 +156,14 @@ def _state_seed(facts: Facts) -> str:
 
 
 def _state_cold(facts: Facts) -> str:
-    counts = facts.evaluation._training_counts
-    if counts is None:
+    """Return the evaluated users and items without training interactions."""
+    cold_start = facts.evaluation._measure_cold_start()
+    if cold_start is None:
         return ""
-    n_users = int((counts.activity == 0).sum())
-    n_items = int((counts.popularity == 0).sum())
-    text = (
-        f"{n_users:,} of {counts.activity.size:,} users and {n_items:,} of {counts.popularity.size:,} items have no "
-        "training interaction"
-    )
+    share = format_percent(cold_start.n_positives_of_users / cold_start.n_all_positives, 1)
+    users = f"{cold_start.n_users:,} of {format_count(cold_start.n_all_users, 'evaluated user')}"
+    items = f"{cold_start.n_items:,} of {format_count(cold_start.n_all_items, 'evaluated item')}"
+    text = f"{users} ({share} of the held-out interactions) and {items} have no training interaction"
     n_excluded = facts.content.size.n_without_propensity
     if n_excluded:
         text += f"; {format_count(n_excluded, 'held-out interaction')} without a propensity left out of all estimates"
@@ -347,6 +349,7 @@ CRITERIA: tuple[Criterion, ...] = (
         sources=("TORS", "Schnabel"),
         answer=_state_preprocessing,
         remedy="preprocessing in [data] of the notes",
+        note=("data", "preprocessing"),
     ),
     Criterion(
         code="size",
@@ -399,7 +402,7 @@ CRITERIA: tuple[Criterion, ...] = (
     Criterion(
         code="cold",
         section=SPLIT,
-        question="users and items without training data",
+        question="evaluated users and items without training data",
         sources=("Said",),
         answer=_state_cold,
         remedy=WITH_SPLIT,

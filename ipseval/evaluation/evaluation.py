@@ -34,6 +34,7 @@ from ipseval.evaluation._explanation import (
 from ipseval.evaluation._json import evaluation_record, hide_precision
 from ipseval.evaluation._latex import write_latex
 from ipseval.evaluation._page_curves import PageCurves, compute_page_curves
+from ipseval.evaluation.cold_start import ColdStart, measure_cold_start
 from ipseval.evaluation.differences import EvaluationDiff
 from ipseval.evaluation.plotting import plot_evaluation
 from ipseval.evaluation.report_content import PageContent, ReportContent, sort_rows
@@ -45,6 +46,7 @@ from ipseval.evaluation.segments.built_in_groups import resolve_groups
 from ipseval.evaluation.tracking import log_to_tracker
 from ipseval.evaluation.verdict import (
     Evidence,
+    FirstPlace,
     Outcome,
     Verdict,
     choose_headline,
@@ -100,6 +102,8 @@ class StoredParts:
         Hashes of the data, options and definitions.
     rank_hashes : dict or None
         Recommender -> hash of its ranks.
+    cold_start : ColdStart or None
+        Evaluated users and items without training interactions.
     """
 
     intervals: dict[Key, Interval] | None = None
@@ -107,6 +111,7 @@ class StoredParts:
     curves: PageCurves | None = None
     basis: dict[str, Any] | None = None
     rank_hashes: dict[str, str] | None = None
+    cold_start: ColdStart | None = None
 
 
 @public_class
@@ -295,7 +300,10 @@ class Evaluation(Result):
         return tidy_frame(self._rows)
 
     def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
-        """Return the value N_u/D_u of each user in the estimate.
+        """Return the metric value of each user; their mean is the estimate only if all users count equally.
+
+        All users count equally in ``aoa`` and ``snips``. In ``snips-global``, ``snips-pooled`` and ``aoa-pooled``,
+        the mean of these values is not the estimate, and a t-test of them tests another quantity: use `compare`.
 
         Parameters
         ----------
@@ -307,12 +315,38 @@ class Evaluation(Result):
         Returns
         -------
         Series
-            Values indexed by user id.
+            Values N_u/D_u indexed by user id; NaN where D_u = 0.
 
         Raises
         ------
         InputError
             When the evaluation has no such estimate.
+
+        See Also
+        --------
+        compare : Test the differences of two recommenders on the same users, for every estimator.
+        ipseval.estimators.Snips : The formulas of N_u and D_u.
+
+        Notes
+        -----
+        An estimate is a ratio of sums over users, Σ_u N_u / Σ_u D_u. For ``snips-global`` of a mean over the
+        positives, N_u is the mean of w c over the user's positives, and D_u the mean of their weights w. The value
+        N_u/D_u is then that of ``snips``, and users with larger weights count more in the estimate.
+        ``estimate(model, metric, estimator).user_sums`` has both, as `numerator` and `denominator`. Metrics of sum
+        type, such as ``dcg``, have a further factor `volume`.
+
+        Examples
+        --------
+        >>> from ipseval import evaluate, simulation
+        >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+        >>> split = world.split(rng=1)
+        >>> models = {"taste": world.example_models(split, rng=2)["taste"]}
+        >>> evaluation = evaluate(models, split, propensity="power-law:gamma=0", metrics=["recall@10"])
+        >>> sums = evaluation.estimate("taste", "recall@10", "snips-global").user_sums
+        >>> estimate = sums.numerator.sum() / sums.denominator.sum()
+        >>> mean = evaluation.per_user("taste", "recall@10", "snips-global").mean()
+        >>> round(float(estimate), 3), round(float(mean), 3)
+        (0.414, 0.567)
         """
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
@@ -402,6 +436,11 @@ class Evaluation(Result):
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Verdict of each metric: the ranking, the recommender that is named, or the reason why none is."""
+        return tuple(self._add_details(verdict) for verdict in self._verdicts_without_gamma)
+
+    @cached_property
+    def _verdicts_without_gamma(self) -> tuple[Verdict, ...]:
+        """The verdicts without the details that take longer to compute, such as the range of γ."""
         evidence = Evidence(
             estimators=self.definitions[1],
             propensity=self.propensity,
@@ -409,9 +448,39 @@ class Evaluation(Result):
             flags=self._flags,
             cells_with_guarantee=self._cells_with_guarantee,
             consistent_cells=self._consistent_cells,
+            metrics_weighted_between_users=self._metrics_weighted_between_users,
         )
         verdicts = decide_verdicts(self._frame, self._pair_tests, evidence)
-        return tuple(self._add_details(verdict) for verdict in verdicts)
+        return tuple(self._add_first_among_warm(verdict) for verdict in verdicts)
+
+    def _add_first_among_warm(self, verdict: Verdict) -> Verdict:
+        """Return a verdict with the first place among users with training interactions, where it differs.
+
+        Two first places of which none is significant do not contradict each other.
+        """
+        if self._cold_start is None or len(verdict.primary_ranking.ranked) < 2:
+            return verdict
+        among_warm = self._cold_start.first_places.get((verdict.metric, verdict.primary_estimator))
+        if among_warm is None:
+            return verdict
+        first = FirstPlace.from_ranking(verdict.primary_ranking)
+        if among_warm.significant_model == first.significant_model:
+            return verdict
+        return replace(verdict, first_among_warm=among_warm)
+
+    @cached_property
+    def _cold_start(self) -> ColdStart | None:
+        """The evaluated users and items without training interactions; None where every user has some."""
+        counts = self._training_counts
+        if counts is not None and counts.activity.all():
+            return None
+        return self._measure_cold_start()
+
+    def _measure_cold_start(self) -> ColdStart | None:
+        """Return the evaluated users and items without training interactions; None without training data."""
+        if self._stored.cold_start is not None:
+            return self._stored.cold_start
+        return measure_cold_start(self.samples, self._training_counts, self.estimates, self.definitions[1])
 
     def _add_details(self, verdict: Verdict) -> Verdict:
         """Return a verdict with the smallest detectable difference, or with its range of γ."""
@@ -490,6 +559,20 @@ class Evaluation(Result):
                 cells.add((metric, estimator))
         return frozenset(cells)
 
+    @property
+    def _metrics_weighted_between_users(self) -> frozenset[str]:
+        """Metrics for which the weights of a user's interactions do not change the value of the user.
+
+        Where no user has several interactions, weights of every metric act between users, so there are none.
+        """
+        if self._size.users_by_n_positives.size <= 2:
+            return frozenset()
+        labels = set()
+        for metric in self.definitions[0]:
+            if not metric.is_weighted_within_users:
+                labels.add(metric.label)
+        return frozenset(labels)
+
     @cached_property
     def _pair_tests(self) -> dict[tuple[str, str], PairTests]:
         """(metric, estimator) -> paired tests of all pairs; empty for a single recommender."""
@@ -507,7 +590,10 @@ class Evaluation(Result):
         samples, propensity = self._power_law_samples()
         unweighted = next((estimator for estimator in self.definitions[1] if not estimator.weighted), None)
         # A range of the other metrics would be wide because weights hardly act, and not because γ does not matter.
-        metrics = [metric for metric in self.definitions[0] if metric.is_weighted_within_users]
+        metrics = []
+        for metric in self.definitions[0]:
+            if metric.label not in self._metrics_weighted_between_users:
+                metrics.append(metric)
         if propensity is None or unweighted is None or not metrics:
             return {}
         estimator = self._find_weighted_counterpart(unweighted)
@@ -999,6 +1085,7 @@ class Evaluation(Result):
             counts=self._counts,
             split=self._split_summary,
             sanity=self.sanity,
+            cold_start=self._cold_start,
             page=page_content,
         )
 
@@ -1204,6 +1291,7 @@ class Evaluation(Result):
             curves=self._curves,
             basis=basis,
             rank_hashes=self._rank_hashes,
+            cold_start=self._measure_cold_start(),
         )
         return replace(self, provenance=collect_versions() | self.provenance, _stored=parts)
 

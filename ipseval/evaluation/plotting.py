@@ -107,7 +107,8 @@ def plot_evaluation(
     if kind == "sensitivity":
         sensitivity = evaluation._sensitivity(_select_definitions(evaluation, metric, chosen_estimator))
         tipping_points = _select_rows(sensitivity.tipping_points(), layout, names)
-        rows = _select_rows(sensitivity.frame, layout, names)
+        # In the order of the evaluation, so that a recommender has the same colour in plots of several metrics.
+        rows = _select_rows(sensitivity.frame, layout, names, is_sorted=False)
         return plots.plot_sensitivity(rows, tipping=tipping_points, ax=ax)
     if kind == "weights":
         return plots.plot_weights(_rename_estimators(evaluation.diagnostics, names), ax=ax)
@@ -166,14 +167,19 @@ def _select_definitions(
     return metric_definitions, estimator_definitions
 
 
-def _select_rows(frame: pd.DataFrame, layout: TableLayout, names: Mapping[str, str]) -> pd.DataFrame:
-    """Return the rows of one table in its order, with the names of estimators."""
+def _select_rows(
+    frame: pd.DataFrame, layout: TableLayout, names: Mapping[str, str], *, is_sorted: bool = True
+) -> pd.DataFrame:
+    """Return the rows of one table with the names of estimators, in its order or in that of the frame."""
     rows = frame
     if "metric" in rows:
         rows = rows[rows["metric"] == layout.metric]
     if "estimator" in rows:
         rows = rows[rows["estimator"].isin(layout.labels)]
-    return sort_rows(_rename_estimators(rows, names), layout)
+    rows = _rename_estimators(rows, names)
+    if not is_sorted:
+        return rows
+    return sort_rows(rows, layout)
 
 
 def _rename_estimators(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from ipseval.estimators.estimate import RATIO_OF_SUMS
 from ipseval.estimators.labels import display_names
 from ipseval.estimators.sample import SampleSize
 from ipseval.evaluation._page_curves import PageCurves
+from ipseval.evaluation.cold_start import ColdStart, describe_cold_users
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.verdict import Verdict
 from ipseval.evaluation.verdict_text import VerdictText, describe_assumption
@@ -122,7 +123,15 @@ class ReportContent:
     counts: tuple[Count, ...] = ()
     split: SplitSummary | None = None
     sanity: tuple[SanityWarning, ...] = ()
+    cold_start: ColdStart | None = None
     page: PageContent | None = None
+
+    @property
+    def cold_users(self) -> str:
+        """The sentences on users without training interactions; "" where they are few or none."""
+        if self.cold_start is None or not self.cold_start.is_reported:
+            return ""
+        return describe_cold_users(self.cold_start)
 
     @property
     def names(self) -> dict[str, str]:

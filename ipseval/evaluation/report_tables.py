@@ -253,8 +253,14 @@ def _difference_cell(ranking: ModelRanking, model: str, places: int) -> Cell:
 
 
 def _collect_data_notes(content: ReportContent) -> list[str]:
-    """Return the notes on excluded and replaced data, on estimates, and on test rows that leak."""
-    notes = [*_ask_about_perfect_scores(content.frame), *_describe_estimate_notes(content)]
+    """Return the notes on users without training, on excluded data, on estimates, and on test rows that leak."""
+    notes: list[str] = []
+    if content.cold_start is not None and content.cold_users:
+        line = content.cold_users
+        if content.cold_start.has_warm_users:
+            line = InterfaceText(f'{line} See .by("cold-users").', shell=f"{line} See --by cold-users.")
+        notes.append(line)
+    notes += [*_ask_about_perfect_scores(content.frame), *_describe_estimate_notes(content)]
     split = content.split
     if split is not None and split.n_leaking and not split.is_random:
         notes.append(
@@ -269,7 +275,8 @@ def _collect_data_notes(content: ReportContent) -> list[str]:
     n_more = len(notes) + len(exclusions) - len(lines)
     if n_more:
         line = InterfaceText(
-            f"And {n_more} more in .data and .frame.", shell=f"And {n_more} more in --out page.html."
+            f"And {n_more} more in .data and .frame.",
+            shell=f"And {n_more} more in the HTML report (--out FILE.html).",
         )
         lines.append(line)
     return lines

@@ -38,22 +38,27 @@ class StatementEntry:
         The answer; "" if it is not stated.
     models_without_note : tuple of str
         Recommenders for which it is not stated.
+    lacks_note : bool
+        Whether a complete answer needs a note that the authors have not written.
     """
 
     criterion: Criterion
     answer: str
     models_without_note: tuple[str, ...] = ()
+    lacks_note: bool = False
 
     @property
     def is_stated(self) -> bool:
-        """Whether the criterion is answered, for every recommender."""
-        return bool(self.answer) and not self.models_without_note
+        """Whether the criterion is answered completely, for every recommender."""
+        return bool(self.answer) and not self.models_without_note and not self.lacks_note
 
     @property
     def text(self) -> str:
         """The answer, or the omission."""
         if not self.answer:
             return NOT_STATED
+        if self.lacks_note:
+            return f"{self.answer}; further steps {NOT_STATED}"
         if not self.models_without_note:
             return self.answer
         return f"{self.answer}; {NOT_STATED} for {', '.join(self.models_without_note)}"
@@ -256,5 +261,11 @@ def write_statement(evaluation: Evaluation, notes: NotesLike | None = None) -> S
         if criterion.recommender_key:
             texts = facts.notes.get_by_recommender(criterion.recommender_key)
             models_without_note = tuple(model for model in evaluation.models if model not in texts)
-        entries.append(StatementEntry(criterion, criterion.answer(facts).rstrip("."), models_without_note))
+        entry = StatementEntry(
+            criterion=criterion,
+            answer=criterion.answer(facts).rstrip("."),
+            models_without_note=models_without_note,
+            lacks_note=bool(criterion.note) and not facts.notes.get_fact(*criterion.note),
+        )
+        entries.append(entry)
     return Statement(models=tuple(evaluation.models), entries=tuple(entries))

@@ -10,7 +10,7 @@ from enum import StrEnum
 import pandas as pd
 
 from ipseval.estimators import Estimator
-from ipseval.estimators.labels import default_estimators
+from ipseval.estimators.labels import default_estimators, display_names
 from ipseval.inference.comparisons import PairTests
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.inference.weight_diagnostics import HIGH_CLIPPED_SHARE, WeightDiagnostics
@@ -166,6 +166,42 @@ class ModelRanking:
 
 
 @dataclass(frozen=True)
+class FirstPlace:
+    """The first place of a ranking.
+
+    Attributes
+    ----------
+    models : tuple of str
+        The recommender that ranks first; several where they are tied.
+    rival : str
+        The recommender that it is compared with, as in `ModelRanking.closest_rival`.
+    p_value : float
+        The adjusted p-value of their difference.
+    """
+
+    models: tuple[str, ...]
+    rival: str
+    p_value: float
+
+    @classmethod
+    def from_ranking(cls, ranking: ModelRanking) -> FirstPlace:
+        """Return the first place of a ranking with two recommenders or more."""
+        return cls(ranking.tied or (ranking.highest,), ranking.closest_rival, ranking.closest_p_value)
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the difference from the rival is significant."""
+        return self.p_value < LEVEL
+
+    @property
+    def significant_model(self) -> str:
+        """The recommender that ranks first significantly; "" without one."""
+        if not self.is_significant:
+            return ""
+        return self.models[0]
+
+
+@dataclass(frozen=True)
 class WeightSupport:
     """The reliability of the estimates of a weighted estimator.
 
@@ -230,6 +266,12 @@ class Verdict:
         Whether the metric has a statistical guarantee after weighting.
     is_consistent : bool
         Whether the weighted estimates are at least nearly consistent with the true propensities.
+    is_weighted_within_users : bool
+        Whether the weights of the interactions of a user change the value of the user. If not, they change at
+        most how much each user counts, so that agreement under other weights does not confirm a ranking.
+    first_among_warm : FirstPlace or None
+        The first place by the primary estimator among users with training interactions, where another
+        recommender ranks first significantly, or one does among all users and none among these, or vice versa.
     """
 
     metric: str
@@ -242,6 +284,8 @@ class Verdict:
     gamma_range: GammaRange | None = None
     has_guarantee: bool = True
     is_consistent: bool = True
+    is_weighted_within_users: bool = True
+    first_among_warm: FirstPlace | None = None
 
     @property
     def leader(self) -> str | None:
@@ -293,8 +337,10 @@ class Verdict:
         """Whether nothing in the log contradicts the first recommender.
 
         No other recommender is first by the weighted estimates or for another γ, and the difference from the
-        second is significant.
+        second is significant. Weights that do not change the value of a user cannot show such a contradiction.
         """
+        if self.weighted and not self.is_weighted_within_users:
+            return False
         return not (self.has_rival or self.changes_with_gamma or len(self.primary_ranking.top_group) > 1)
 
     @property
@@ -306,6 +352,10 @@ class Verdict:
     def columns(self) -> tuple[str, ...]:
         """The estimators in the order in which tables print them."""
         return tuple(self.rankings)
+
+    def name_estimator(self, label: str) -> str:
+        """Return the name of an estimator as in the tables, where two forms of SNIPS have different names."""
+        return display_names(self.columns)[label]
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -329,6 +379,8 @@ class Evidence:
         Cells whose estimates have a statistical guarantee, or a known bias.
     consistent_cells : collection of (metric, estimator)
         Cells whose estimates are at least nearly consistent with the true propensities.
+    metrics_weighted_between_users : collection of str
+        Metrics for which weights without a guarantee change at most how much each user counts.
     """
 
     estimators: Sequence[Estimator]
@@ -337,6 +389,7 @@ class Evidence:
     flags: Mapping[tuple[str, str], tuple[Note, ...]]
     cells_with_guarantee: frozenset[tuple[str, str]]
     consistent_cells: frozenset[tuple[str, str]]
+    metrics_weighted_between_users: frozenset[str] = frozenset()
 
     def support(self, metric: str, estimator: str) -> WeightSupport:
         """Return the reliability of the weighted estimates of a metric."""
@@ -409,6 +462,11 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
     support = None
     if weighted:
         support = evidence.support(metric, weighted)
+    # Estimators with a guarantee, such as IPS, weight the interactions of a user for every metric.
+    is_weighted_within_users = (
+        metric not in evidence.metrics_weighted_between_users
+        or (metric, weighted) in evidence.cells_with_guarantee
+    )
     verdict = Verdict(
         metric=metric,
         rankings=rankings,
@@ -417,6 +475,7 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
         support=support,
         has_guarantee=(metric, weighted or unweighted) in evidence.cells_with_guarantee,
         is_consistent=(metric, weighted) in evidence.consistent_cells,
+        is_weighted_within_users=is_weighted_within_users,
     )
     return replace(verdict, outcome=decide_outcome(verdict))
 

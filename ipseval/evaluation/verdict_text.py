@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ipseval.estimators.labels import SNIPS_GLOBAL, display_name
+from ipseval.estimators.labels import SNIPS_GLOBAL
 from ipseval.evaluation.verdict import ModelRanking, Outcome, Verdict, WeightSupport, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.reporting.formatting import (
@@ -47,94 +47,113 @@ def describe_assumption(support: WeightSupport) -> str:
 def write_verdict(verdicts: Sequence[Verdict]) -> VerdictText:
     """Write the verdict of the headline metric in full, and a short sentence on the other metrics."""
     headline = choose_headline(verdicts)
-    sentences = [*_write_conclusion(headline), *_summarize_other_metrics(headline, verdicts)]
-    conclusion = " ".join(sentences)
-    if headline is not verdicts[0]:
-        conclusion = f"{headline.metric}: {conclusion}"
+    on_metric = _name_headline_metric(headline, verdicts)
+    sentences = [
+        *_write_conclusion(headline, on_metric),
+        *_summarize_other_metrics(headline, verdicts),
+        write_first_among_warm(headline, with_metric=len(verdicts) > 1),
+    ]
+    limits = [
+        _write_assumption(headline),
+        _name_metrics_without_guarantee(verdicts),
+        _name_metrics_weighted_between_users(verdicts),
+    ]
     return VerdictText(
-        conclusion=conclusion,
-        assumption=" ".join(
-            filter(None, (_write_assumption(headline), _name_metrics_without_guarantee(verdicts)))
-        ),
+        conclusion=" ".join(filter(None, sentences)),
+        assumption=" ".join(filter(None, limits)),
         next_step=_write_next_step(headline),
     )
+
+
+def _name_headline_metric(headline: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Return the phrase that names the metric of the first sentence; "" where there is a single metric."""
+    if headline is not verdicts[0]:
+        return f" on {headline.metric} (first metric with a guarantee)"
+    if len(verdicts) > 1:
+        return f" on {headline.metric}"
+    return ""
 
 
 # ---- conclusion ----------------------------------------------------------------------------------
 
 
-def _write_conclusion(verdict: Verdict) -> list[str]:
-    """Return the sentences of the conclusion on one metric."""
+def _write_conclusion(verdict: Verdict, on_metric: str) -> list[str]:
+    """Return the sentences of the conclusion on one metric, which the phrase `on_metric` names."""
     match verdict.outcome:
         case Outcome.UNDEFINED:
             return ["No verdict: every estimate is undefined."]
         case Outcome.SINGLE:
             return [f"Only {verdict.highest_model} has an estimate, so there is nothing to compare."]
         case Outcome.WINNER:
-            return [_write_winner(verdict)]
+            return [_write_winner(verdict, on_metric)]
         case Outcome.NOT_SIGNIFICANT:
-            return [_write_insignificant_first(verdict)]
+            return [_write_insignificant_first(verdict, on_metric)]
         case Outcome.NO_VERDICT:
-            return _write_conflict_of_weights(verdict)
+            return _write_conflict_of_weights(verdict, on_metric)
         case Outcome.TIED:
-            return _write_tie(verdict)
+            return _write_tie(verdict, on_metric)
         case _:
-            return _write_ranking_in_log(verdict)
+            return _write_ranking_in_log(verdict, on_metric)
 
 
-def _write_winner(verdict: Verdict) -> str:
+def _write_winner(verdict: Verdict, on_metric: str) -> str:
     ranking = verdict.primary_ranking
     estimator = _name_estimator(verdict, verdict.weighted)
     p_value = format_p_value(ranking.p_value, most=False)
     n_rivals = len(ranking.ranked) - 1
     if n_rivals == 1:
-        return f"{verdict.leader} is significantly better than {ranking.second_highest} by {estimator}, {p_value}."
+        return (
+            f"{verdict.leader} is significantly better than {ranking.second_highest}{on_metric} by {estimator}, "
+            f"{p_value}."
+        )
     rivals = "both others" if n_rivals == 2 else f"all {n_rivals} others"
     return (
-        f"{verdict.leader} is significantly better than {rivals} by {estimator}, largest adjusted {p_value}."
+        f"{verdict.leader} is significantly better than {rivals}{on_metric} by {estimator}, "
+        f"largest adjusted {p_value}."
     )
 
 
-def _write_insignificant_first(verdict: Verdict) -> str:
+def _write_insignificant_first(verdict: Verdict, on_metric: str) -> str:
     ranking = verdict.primary_ranking
     estimator = _name_estimator(verdict, verdict.weighted)
     return (
-        f"No significant winner: {ranking.highest} ranks first by {estimator}, but the difference from "
+        f"No significant winner{on_metric}: {ranking.highest} ranks first by {estimator}, but the difference from "
         f"{ranking.closest_rival} is not significant ({format_p_value(ranking.closest_p_value)})."
     )
 
 
-def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
+def _write_conflict_of_weights(verdict: Verdict, on_metric: str) -> list[str]:
     """Return why weights from impressions allow no verdict, with both effective sample sizes."""
     support = verdict.support
     assert support is not None  # this outcome requires weights
-    unweighted = display_name(verdict.unweighted)
+    unweighted = verdict.name_estimator(verdict.unweighted)
     agrees = verdict.highest_by_weights in ("", verdict.highest_model)
+    weighted = verdict.name_estimator(verdict.weighted)
     if agrees and support.quality == "clipped":
         return [
-            f"No verdict: {verdict.highest_model} ranks first in the log, but clipping removed "
-            f"{support.clipped_share:.0%} of the weight, so {display_name(verdict.weighted)} is biased towards "
-            f"{unweighted} and does not confirm this."
+            f"No verdict{on_metric}: {verdict.highest_model} ranks first in the log, but clipping removed "
+            f"{support.clipped_share:.0%} of the weight, so {weighted} is biased towards {unweighted} and does "
+            "not confirm this."
         ]
     if agrees:
-        weighted = display_name(verdict.weighted)
         return [
-            f"No verdict: {verdict.highest_model} ranks first in the log, but the weights rest on few "
+            f"No verdict{on_metric}: {verdict.highest_model} ranks first in the log, but the weights rest on few "
             "interactions.",
             f"Effective sample size: {support.ess_equal:,.0f} for {unweighted}, {support.ess:,.0f} for "
             f"{weighted} ({support.quality}).",
         ]
-    weighted = _name_estimator(verdict, verdict.weighted)
     return [
-        f"No verdict: in the log, {verdict.highest_model} ranks first by {unweighted}, but "
-        f"{verdict.highest_by_weights} ranks first by {weighted}.",
+        f"No verdict{on_metric}: in the log, {verdict.highest_model} ranks first by {unweighted}, but "
+        f"{verdict.highest_by_weights} ranks first by {_name_estimator(verdict, verdict.weighted)}.",
         f"Effective sample sizes: {support.ess_equal:,.0f} and {support.ess:,.0f} ({support.quality}).",
     ]
 
 
-def _write_tie(verdict: Verdict) -> list[str]:
+def _write_tie(verdict: Verdict, on_metric: str) -> list[str]:
     """Return which recommenders share the first place in the log, and the first by weights."""
-    sentences = [f"{join_names(verdict.primary_ranking.tied)} are tied for first place in the log."]
+    sentences = [
+        f"{join_names(verdict.primary_ranking.tied)} are tied for first place in the log{on_metric}."
+    ]
     if not (verdict.unweighted and verdict.highest_by_weights):
         return sentences
     weighted = verdict.rankings[verdict.weighted]
@@ -145,18 +164,19 @@ def _write_tie(verdict: Verdict) -> list[str]:
     return sentences
 
 
-def _write_ranking_in_log(verdict: Verdict) -> list[str]:
+def _write_ranking_in_log(verdict: Verdict, on_metric: str) -> list[str]:
     """Return the conclusion where exposure was not measured: the ranking by AOA, over γ, and by weights.
 
     The values are not repeated: the table below the verdict shows them in its first two rows.
     """
     sentences = []
     if not verdict.is_clear:
-        sentences.append(_write_no_winner(verdict))
+        sentences.append(_write_no_winner(verdict, on_metric))
+        on_metric = ""
 
     has_insignificant_pair = _count_insignificant_firsts(verdict) == 2
     with_significance = not has_insignificant_pair
-    sentences.append(_write_first_in_log(verdict, with_significance=with_significance))
+    sentences.append(_write_first_in_log(verdict, on_metric, with_significance=with_significance))
     if verdict.has_rival:
         sentences.append(_write_first_by_weights(verdict, with_significance=with_significance))
     if has_insignificant_pair:
@@ -164,12 +184,12 @@ def _write_ranking_in_log(verdict: Verdict) -> list[str]:
     return sentences
 
 
-def _write_no_winner(verdict: Verdict) -> str:
+def _write_no_winner(verdict: Verdict, on_metric: str) -> str:
     """Return that there is no clear winner, and why, unless the reason is that no difference is significant."""
     has_significant_difference = verdict.primary_ranking.closest_p_value < LEVEL
     if (verdict.has_rival or verdict.changes_with_gamma) and has_significant_difference:
-        return "No clear winner: it depends on exposure."
-    return "No clear winner."
+        return f"No clear winner{on_metric}: it depends on exposure."
+    return f"No clear winner{on_metric}."
 
 
 def _count_insignificant_firsts(verdict: Verdict) -> int:
@@ -180,22 +200,30 @@ def _count_insignificant_firsts(verdict: Verdict) -> int:
     return sum(ranking.closest_p_value >= LEVEL for ranking in rankings)
 
 
-def _write_first_in_log(verdict: Verdict, *, with_significance: bool) -> str:
-    """Return the sentence on the first recommender by AOA, with the weights and γ that agree."""
+def _write_first_in_log(verdict: Verdict, on_metric: str, *, with_significance: bool) -> str:
+    """Return the sentence on the first recommender by AOA, with the weights and γ that agree.
+
+    The rival by weights is named unless it is that of AOA.
+    """
     ranking = verdict.primary_ranking
     test = _describe_test(ranking, with_significance=with_significance)
     criteria = [f"by {_name_estimator(verdict, verdict.primary_estimator, test)}"]
     if verdict.unweighted and verdict.highest_by_weights and not verdict.has_rival:
         test = "unreliable"
         if not _is_unreliable(verdict):
-            test = _describe_test(verdict.rankings[verdict.weighted], with_significance=with_significance)
+            weighted = verdict.rankings[verdict.weighted]
+            test = _describe_test(
+                weighted,
+                with_rival=weighted.closest_rival != ranking.closest_rival,
+                with_significance=with_significance,
+            )
         criteria.append(f"by {_name_estimator(verdict, verdict.weighted, test)}")
 
     successor = ""
     if verdict.gamma_range is not None:
-        criteria.append(f"for {_describe_range(verdict.gamma_range)}")
+        criteria.append(f"for {describe_range(verdict.gamma_range)}")
         successor = _describe_successor(verdict)
-    return f"In the log, {ranking.highest} ranks first {_join_phrases(criteria)}{successor}."
+    return f"In the log, {ranking.highest} ranks first{on_metric} {_join_phrases(criteria)}{successor}."
 
 
 def _join_phrases(phrases: Sequence[str]) -> str:
@@ -205,7 +233,8 @@ def _join_phrases(phrases: Sequence[str]) -> str:
     return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
 
 
-def _describe_range(gamma_range: GammaRange) -> str:
+def describe_range(gamma_range: GammaRange) -> str:
+    """Return a range of γ as text."""
     interval = f"[{format_number(gamma_range.low)}, {format_number(gamma_range.high)}]"
     if gamma_range.is_everywhere:
         return f"every γ in {interval}"
@@ -247,12 +276,30 @@ def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str
     return f"{sentence} ({test})."
 
 
-def _describe_test(ranking: ModelRanking, *, with_significance: bool = False) -> str:
+def write_first_among_warm(verdict: Verdict, *, with_metric: bool = True) -> str:
+    """Return the first place among users with training interactions; "" where it equals the conclusion."""
+    first = verdict.first_among_warm
+    if first is None:
+        return ""
+    subject = f"Among users with training interactions, {join_names(first.models)}"
+    criterion = f"by {verdict.name_estimator(verdict.primary_estimator)}"
+    if with_metric:
+        criterion = f"on {verdict.metric} {criterion}"
+    if len(first.models) > 1:
+        return f"{subject} are tied for first place {criterion}."
+    significance = "" if first.is_significant else ", but not significantly"
+    test = f"{format_p_value(first.p_value)} against {first.rival}"
+    return f"{subject} ranks first {criterion}{significance} ({test})."
+
+
+def _describe_test(ranking: ModelRanking, *, with_rival: bool = True, with_significance: bool = False) -> str:
     """Return the p-value of the first recommender with its rival, and whether it is not significant."""
     if not ranking.closest_rival:
         return ""
     p_value = ranking.closest_p_value
-    text = f"{format_p_value(p_value)} against {ranking.closest_rival}"
+    text = format_p_value(p_value)
+    if with_rival:
+        text += f" against {ranking.closest_rival}"
     if with_significance and p_value >= LEVEL:
         text += ", not significant"
     return text
@@ -266,8 +313,8 @@ def _name_estimator(verdict: Verdict, label: str, remark: str = "") -> str:
     if remark:
         details.append(remark)
     if not details:
-        return display_name(label)
-    return f"{display_name(label)} ({'; '.join(details)})"
+        return verdict.name_estimator(label)
+    return f"{verdict.name_estimator(label)} ({'; '.join(details)})"
 
 
 # ---- other metrics -------------------------------------------------------------------------------
@@ -277,24 +324,39 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
     """Return one sentence for each different conclusion of the other metrics."""
     if headline.outcome in (Outcome.SINGLE, Outcome.UNDEFINED):
         return []
-    metrics_by_summary: dict[str, list[str]] = {}
+    # The metrics of one sentence have the same conclusion, and the same range of γ where it is stated.
+    metrics_by_summary: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
         if verdict is headline:
             continue
-        summary = ""
-        if not _is_same_conclusion(verdict, headline):
-            summary = _summarize(verdict, headline)
+        if _is_same_conclusion(verdict, headline):
+            summary = ("", _describe_different_range(verdict, headline))
+        else:
+            summary = (_summarize(verdict, headline), "")
         metrics_by_summary.setdefault(summary, []).append(verdict.metric)
     sentences = []
-    for summary, metrics in metrics_by_summary.items():
-        if summary:
-            sentences.append(f"On {join_names(metrics)}, {summary}.")
+    for (summary_text, gamma_range), metrics in metrics_by_summary.items():
+        if summary_text:
+            sentences.append(f"On {join_names(metrics)}, {summary_text}.")
         else:
-            sentences.append(_write_same_conclusion(headline, join_names(metrics)))
+            sentences.append(_write_same_conclusion(headline, join_names(metrics), gamma_range))
     return sentences
 
 
-def _write_same_conclusion(headline: Verdict, metrics: str) -> str:
+def _describe_different_range(verdict: Verdict, headline: Verdict) -> str:
+    """Return the range of γ in which the first recommender stays first, unless the first metric has the same.
+
+    It is "" as well where the weights rank another one first, because this shows that the order changes.
+    """
+    if verdict.gamma_range is None or headline.gamma_range is None or verdict.has_rival:
+        return ""
+    gamma_range = describe_range(verdict.gamma_range)
+    if gamma_range == describe_range(headline.gamma_range):
+        return ""
+    return gamma_range
+
+
+def _write_same_conclusion(headline: Verdict, metrics: str, gamma_range: str) -> str:
     """Return what other metrics confirm: the first recommenders and the significant differences."""
     if headline.outcome == Outcome.WINNER:
         return f"On {metrics}, {headline.leader} is significantly better than every other recommender, too."
@@ -304,18 +366,22 @@ def _write_same_conclusion(headline: Verdict, metrics: str) -> str:
     if headline.unweighted and headline.highest_by_weights:
         labels.append(headline.weighted)
     significant = [label for label in labels if _conclude(headline, label)[1]]
-    if len({headline.rankings[label].highest for label in labels}) == 1:
-        return f"{headline.highest_model} also ranks first on {metrics}, {_name_significance(significant, labels)}."
-    return f"The same two rank first on {metrics}, {_name_significance(significant, labels)}."
+    significance = _name_significance(headline, significant, labels)
+    if len({headline.rankings[label].highest for label in labels}) > 1:
+        return f"The same two rank first on {metrics}, {significance}."
+    sentence = f"{headline.highest_model} also ranks first on {metrics}, {significance}"
+    if gamma_range:
+        sentence += f", and for {gamma_range}"
+    return f"{sentence}."
 
 
-def _name_significance(significant: Sequence[str], labels: Sequence[str]) -> str:
+def _name_significance(headline: Verdict, significant: Sequence[str], labels: Sequence[str]) -> str:
     """Return which of the estimators find a significant difference on other metrics, as on the first one."""
     if not significant:
         return "again not significantly"
     if len(significant) == len(labels):
         return "again significantly"
-    return f"significantly by {display_name(significant[0])} only"
+    return f"significantly by {headline.name_estimator(significant[0])} only"
 
 
 def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:
@@ -361,17 +427,28 @@ def _summarize(verdict: Verdict, headline: Verdict) -> str:
 
 
 def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict) -> str:
-    """Return the first recommenders by AOA and by weights on one metric, with p-values."""
+    """Return the first recommenders by AOA and by weights on one metric, with p-values.
+
+    The range of γ follows where the first recommender changes with γ, on this metric or on the first one.
+    """
     by_estimator = _summarize_first(verdict, verdict.primary_estimator, headline)
     clause = f"{verdict.highest_model} ranks first by {by_estimator}"
-    if not verdict.unweighted or not verdict.highest_by_weights or _is_unreliable(verdict):
+    range_clause = ""
+    if verdict.gamma_range is not None and (verdict.changes_with_gamma or headline.changes_with_gamma):
+        range_clause = f"for {describe_range(verdict.gamma_range)}"
+
+    by_weights = ""
+    if verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
+        by_weights = _summarize_first(verdict, verdict.weighted, headline)
+    if by_weights and not verdict.has_rival:
+        clause += f" and {by_weights}"
+        if range_clause:
+            clause += f", and {range_clause}"
         return clause
-    by_weights = _summarize_first(verdict, verdict.weighted, headline)
-    if verdict.has_rival:
-        return f"{clause}, and {verdict.highest_by_weights} ranks first by {by_weights}"
-    clause = f"{clause} and {by_weights}"
-    if verdict.gamma_range is not None and verdict.changes_with_gamma != headline.changes_with_gamma:
-        return f"{clause}, and for {_describe_range(verdict.gamma_range)}"
+    if range_clause:
+        clause += f" and {range_clause}"
+    if by_weights:
+        clause += f", and {verdict.highest_by_weights} ranks first by {by_weights}"
     return clause
 
 
@@ -389,8 +466,8 @@ def _summarize_first(verdict: Verdict, label: str, headline: Verdict) -> str:
         if label == verdict.unweighted:
             details.append("in the log")
     if not details:
-        return display_name(label)
-    return f"{display_name(label)} ({' '.join(details)})"
+        return verdict.name_estimator(label)
+    return f"{verdict.name_estimator(label)} ({' '.join(details)})"
 
 
 def _get_compared_pair(verdict: Verdict) -> tuple[str, str]:
@@ -424,13 +501,15 @@ def _write_assumption(verdict: Verdict) -> str:
             # A small bias remains because the number of held-out interactions of a user is random.
             level = "nearly consistent"
             condition += " and users were exposed equally"
-        return f"{display_name(verdict.weighted)} is {level} if {condition}."
+        return f"{verdict.name_estimator(verdict.weighted)} is {level} if {condition}."
     assumptions = _list_assumptions(verdict)
     sentences = []
     if verdict.unweighted and assumptions:
-        sentences.append(f"{display_name(verdict.unweighted)}: uniform exposure.")
+        sentences.append(f"{verdict.name_estimator(verdict.unweighted)}: uniform exposure.")
     elif verdict.unweighted:
-        sentences.append(f"{display_name(verdict.unweighted)} is unbiased only if exposure was uniform.")
+        sentences.append(
+            f"{verdict.name_estimator(verdict.unweighted)} is unbiased only if exposure was uniform."
+        )
     if verdict.weighted:
         sentences += _write_assumption_of_weights(verdict, assumptions)
     elif verdict.gamma_range is not None:
@@ -440,7 +519,7 @@ def _write_assumption(verdict: Verdict) -> str:
 
 def _write_assumption_of_weights(verdict: Verdict, assumptions: Sequence[str]) -> list[str]:
     """Return the sentences on the assumptions and the guarantee of the weighted estimator."""
-    weighted = display_name(verdict.weighted)
+    weighted = verdict.name_estimator(verdict.weighted)
     sentences = []
     if assumptions:
         sentences.append(f"{weighted}: {', '.join(assumptions)}.")
@@ -451,11 +530,31 @@ def _write_assumption_of_weights(verdict: Verdict, assumptions: Sequence[str]) -
 
 def _name_metrics_without_guarantee(verdicts: Sequence[Verdict]) -> str:
     """Return for which metrics the weighted estimates have no guarantee; "" where there are none."""
-    metrics = [verdict.metric for verdict in verdicts if verdict.weighted and not verdict.has_guarantee]
+    metrics = []
+    for verdict in verdicts:
+        if verdict.weighted and not verdict.has_guarantee and verdict.is_weighted_within_users:
+            metrics.append(verdict.metric)
     if not metrics:
         return ""
-    weighted = display_name(verdicts[0].weighted)
+    weighted = verdicts[0].name_estimator(verdicts[0].weighted)
     return f"For {join_names(metrics)}, {weighted} may be biased even with the true propensities."
+
+
+def _name_metrics_weighted_between_users(verdicts: Sequence[Verdict]) -> str:
+    """Return for which metrics SNIPS and γ act between users only; "" where there are none, or neither is printed."""
+    metrics = [verdict.metric for verdict in verdicts if not verdict.is_weighted_within_users]
+    criteria = []
+    if verdicts[0].weighted:
+        criteria.append(verdicts[0].name_estimator(verdicts[0].weighted))
+    if any(verdict.gamma_range is not None for verdict in verdicts):
+        criteria.append("γ")
+    if not metrics or not criteria:
+        return ""
+    verb = "shows" if len(criteria) == 1 else "show"
+    return (
+        f"For {join_names(metrics)}, weights change at most how much each user counts, so "
+        f"{join_names(criteria)} {verb} the effect of exposure only in part."
+    )
 
 
 def _list_assumptions(verdict: Verdict) -> list[str]:
@@ -493,7 +592,7 @@ def _write_next_step(verdict: Verdict) -> str:
         return ""
     if verdict.support is not None and verdict.support.basis == "exposure":
         return "`ipseval correct` compares the recommenders on the random exposure itself."
-    return f"Show random items to some users (see `ipseval plan`), or report {_list_results(verdict)}."
+    return f"Run an A/B test, show random items (`ipseval plan`), or report {_list_results(verdict)}."
 
 
 def _list_results(verdict: Verdict) -> str:
@@ -501,7 +600,7 @@ def _list_results(verdict: Verdict) -> str:
     n_columns = len(verdict.columns)
     columns = "all columns"
     if n_columns == 1:
-        columns = display_name(verdict.columns[0])
+        columns = verdict.name_estimator(verdict.columns[0])
     elif n_columns == 2:
         columns = "both columns"
     if verdict.gamma_range is not None:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, Sample
+from ipseval.estimators import Estimator, Sample, claim
+from ipseval.estimators.labels import display_name
 from ipseval.inference._gamma_curves import GammaCurves
 from ipseval.inference._linear_groups import list_keys
 from ipseval.inference.intervals import Key, compute_normal_interval
@@ -168,11 +169,12 @@ class Sensitivity(Result):
         """
         from ipseval.reporting.plots import plot_sensitivity
 
+        chosen_estimator = estimator or str(self.frame["estimator"].iloc[0])
         return plot_sensitivity(
-            self,
+            _name_estimators(self.frame),
             metric=metric or str(self.frame["metric"].iloc[0]),
-            estimator=estimator or str(self.frame["estimator"].iloc[0]),
-            tipping=self.tipping_points(),
+            estimator=display_name(chosen_estimator),
+            tipping=_name_estimators(self.tipping_points()),
             ax=ax,
         )
 
@@ -180,6 +182,31 @@ class Sensitivity(Result):
     def _curves(self) -> GammaCurves:
         metrics, estimators = self.definitions
         return GammaCurves.from_samples(self.samples, metrics, estimators, self.propensity)
+
+    @cached_property
+    def _cells_weighted_between_users(self) -> frozenset[tuple[str, str]]:
+        """The (metric, estimator) cells in which weights do not change the value of a user.
+
+        There are none where no user has several positives, and with an estimator that has a guarantee.
+        """
+        sample = next(iter(self.samples.values()), None)
+        if sample is None or not (sample.ranked.counts > 1).any():
+            return frozenset()
+        cells = set()
+        metrics, estimators = self.definitions
+        for metric in metrics:
+            for estimator in estimators:
+                if metric.is_weighted_within_users or not estimator.weighted:
+                    continue
+                guarantee = claim(
+                    metric,
+                    estimator,
+                    is_probability=sample.is_probability,
+                    n_relevant=sample.n_relevant_kind,
+                )
+                if guarantee.level == "no guarantee":
+                    cells.add((metric.label, estimator.label))
+        return frozenset(cells)
 
     def tipping_points(self, reference: str | None = None, *, tolerance: float = 1e-10) -> pd.DataFrame:
         """Find, for every pair of recommenders, the γ at which their order changes.
@@ -196,7 +223,9 @@ class Sensitivity(Result):
         DataFrame
             Columns metric, estimator, model, other, n_tipping, tipping_points (tuple of γ), statement, such
             as "als > bpr holds for γ in [−1, 0.83]", note (why it is unreliable, in an `Evaluation`). The
-            tipping points are estimates without an interval; another split moves them.
+            tipping points are estimates without an interval; another split moves them. Where weights
+            change at most how much each user counts, as SNIPS of rr and hit@k, an order that does not change
+            shows the effect of exposure only in part, and the statement gives this reason.
             `model` is the better recommender at the γ of the evaluation, or at the lowest γ of the grid
             where the γ of the evaluation is outside the grid.
 
@@ -253,10 +282,8 @@ class Sensitivity(Result):
             statement = f"{better} and {worse}: undefined for some γ of the grid"
         elif not any(signs):
             statement = f"{better} = {worse} for all γ in {_format_interval(edges[0], edges[-1])}"
-        elif not (np.ptp(first_values) or np.ptp(second_values)):
-            statement = f"{better} > {worse} does not depend on γ"
         elif not roots:
-            statement = f"{better} > {worse} holds for all γ in {_format_interval(edges[0], edges[-1])}"
+            statement = f"{better} > {worse}{self._qualify_constant_order(first, second)}"
         else:
             intervals = []
             for (low, high), sign in zip(pairwise(edges), signs, strict=True):
@@ -265,6 +292,14 @@ class Sensitivity(Result):
             statement = f"{better} > {worse} holds for γ in {' and '.join(intervals)}"
         _, metric, estimator = first
         return metric, estimator, better, worse, len(roots), tuple(roots), statement, ""
+
+    def _qualify_constant_order(self, first: Key, second: Key) -> str:
+        """Return the end of a statement on an order that no γ of the grid changes."""
+        if first[1:] in self._cells_weighted_between_users:
+            return ", but weights change at most how much each user counts"
+        if not (np.ptp(self.values[first]) or np.ptp(self.values[second])):
+            return " does not depend on γ"
+        return f" holds for all γ in {_format_interval(float(self.gamma[0]), float(self.gamma[-1]))}"
 
     def _find_roots(self, first: Key, second: Key, difference: FloatArray, tolerance: float) -> list[float]:
         """Return the γ at which the difference of two estimates changes its sign."""
@@ -332,6 +367,11 @@ def _concatenate_curves(curves: Mapping[Key, FloatArray], keys: Sequence[Key], n
     """Return the curves of all keys, one after another; NaN for a key without a curve."""
     missing_curve = np.full(n_gamma, np.nan)
     return np.concatenate([curves.get(key, missing_curve) for key in keys])
+
+
+def _name_estimators(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with the names of estimators in plots in place of their labels."""
+    return frame.assign(estimator=frame["estimator"].map(display_name))
 
 
 def _format_interval(low: float, high: float) -> str:

@@ -291,7 +291,7 @@ class AllWeights:
     """The sums of all weights that an evaluation uses; sums of separate users can be merged."""
 
     totals: dict[bool, WeightTotals] = field(default_factory=dict)  # is weighted -> totals
-    estimator_sums: dict[str, WeightSums] = field(default_factory=dict)  # label of weighted estimator -> sums
+    estimator_sums: dict[str, WeightSums] = field(default_factory=dict)  # label of estimator -> sums
     products: dict[tuple[str, str], WeightSums] = field(
         default_factory=dict
     )  # (metric, estimator) -> of users
@@ -314,9 +314,9 @@ class AllWeights:
             weighted = estimator.weighted
             if weighted not in weights.totals:
                 weights.totals[weighted] = WeightTotals.from_sample(sample, propensity, weighted=weighted)
+            weights.estimator_sums[estimator.label] = WeightSums.of(estimator, sample, equal_sample)
             if not weighted:
                 continue
-            weights.estimator_sums[estimator.label] = WeightSums.of(estimator, sample, equal_sample)
             for metric in metrics:
                 products = WeightSums.of_products(estimator, metric, sample, equal_sample)
                 if products is not None:
@@ -341,17 +341,16 @@ class AllWeights:
 
         diagnostics = {}
         for estimator in estimators:
-            estimator_diagnostics = totals_diagnostics[estimator.weighted]
+            sums = self.estimator_sums[estimator.label]
+            estimator_diagnostics = replace(
+                totals_diagnostics[estimator.weighted],
+                ess_own=sums.moments.ess,
+                share_own=sums.moments.max_share,
+                ess_equal=sums.equal_moments.ess,
+                share_equal=sums.equal_moments.max_share,
+            )
             if estimator.weighted:
-                sums = self.estimator_sums[estimator.label]
-                estimator_diagnostics = replace(
-                    estimator_diagnostics,
-                    weighting=estimator.weighting,
-                    ess_own=sums.moments.ess,
-                    share_own=sums.moments.max_share,
-                    ess_equal=sums.equal_moments.ess,
-                    share_equal=sums.equal_moments.max_share,
-                )
+                estimator_diagnostics = replace(estimator_diagnostics, weighting=estimator.weighting)
             diagnostics[estimator.label] = estimator_diagnostics
         return diagnostics
 

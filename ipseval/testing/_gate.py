@@ -11,6 +11,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimate
@@ -316,9 +317,25 @@ class Gate(Result):
                 parts,
                 title="Gate",
                 warnings=warnings,
-                remarks=(Remark("Verdict", (self.verdict,)),),
+                remarks=(Remark("Verdict", (self.verdict, *self._explain_interval())),),
             )
-        return Tables(self._summary, (*parts, self.verdict), warnings=warnings)
+        return Tables(self._summary, (*parts, *self._explain_interval(), self.verdict), warnings=warnings)
+
+    def _explain_interval(self) -> tuple[str, ...]:
+        """Return why the interval contains 0, if a normal interval of the same level would not; else ()."""
+        if self.reason != FEW_USERS or not self.std_error or self.n_users < 2 or not self.low < 0 < self.high:
+            return ()
+        level = (1 + self.interval_level) / 2
+        half_width = float(stdtrit(self.n_users - 1, level)) * self.std_error
+        low = self.difference - half_width
+        high = self.difference + half_width
+        if low <= 0 <= high:
+            return ()
+        return (
+            f"A normal interval of the same level would be [{self._format_signed(low)}, "
+            f"{self._format_signed(high)}]. The interval above is wider because it is valid for any distribution "
+            "(Gaffke's method), also if the log lacks a few users with a large difference.",
+        )
 
     @property
     def _summary(self) -> tuple[str, ...]:
@@ -383,7 +400,7 @@ class Gate(Result):
             rows.append((Cell(label), *build_difference_cells(row, digits)))
         parts: list[Part] = []
         if rows:
-            title = f"other estimates ({format_level(self.diff.confidence_level)} intervals, p by Holm)"
+            title = f"other estimates ({format_level(self.diff.confidence_level)} intervals, adjusted p)"
             parts.append(Table(("estimate", "old", "new", "difference"), tuple(rows), title, signed=True))
         if len(self.diff.changed):
             parts += [Heading("What else changed"), Table.of(self.diff.changed, "Versions, options and data")]

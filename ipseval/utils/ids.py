@@ -146,11 +146,18 @@ def unify_id_types(arrays: list[AnyArray], name: str) -> list[AnyArray]:
         common = np.dtype(object)
     if common is None:
         types = "; ".join(f"{array.dtype}: {format_examples(array)}" for array in non_empty)
-        text = f"{name} has ids of different types ({types}); convert them to one type."
-        if kinds <= {"i", "u", "f"}:
-            text = f"{text} From {EXACT} on, doubles cannot represent every whole number."
-        raise InputError(text)
+        raise InputError(f"{name} has ids of different types ({types}); {_advise_on_types(kinds)}")
     return [array.astype(common) for array in arrays]
+
+
+def _advise_on_types(kinds: set[str]) -> str:
+    """Return the advice on ids of kinds without a common type."""
+    if TEXT_KIND in kinds and kinds <= {"i", "u", TEXT_KIND}:
+        return "convert them to one type, such as text: pd.read_csv(…, dtype=str) reads ids as text."
+    advice = "convert them to one type."
+    if kinds <= {"i", "u", "f"}:
+        return f"{advice} From {EXACT} on, doubles cannot represent every whole number."
+    return advice
 
 
 def _common_integer_type(arrays: list[AnyArray]) -> np.dtype[Any] | None:

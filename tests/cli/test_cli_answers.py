@@ -41,31 +41,31 @@ def result(**more: object) -> SimpleNamespace:
     frame = pd.DataFrame({"a": [1]})
     texts = {"to_markdown": "md", "to_latex": "tex\n", "to_csv": "a\n1\n", "to_html": "<html>"}
     return SimpleNamespace(
-        frame=frame, **{name: lambda text=text: text for name, text in texts.items()}, **more
+        frame=frame, **{name: lambda title=None, text=text: text for name, text in texts.items()}, **more
     )
 
 
 def test_every_file_ends_with_one_line_end_and_is_named_unless_that_is_not_wanted(folder, capsys):
     outs = ["x.md", "x.tex", "x.csv", "x.json", "+.html"]
-    options = SimpleNamespace(out=[*outs, "-"], quiet=False, format="csv")
+    options = SimpleNamespace(title=None, out=[*outs, "-"], quiet=False, format="csv")
     deliver_result(result(), options)
     texts = ("md\n", "tex\n", "a\n1\n", '[\n {\n  "a":1\n }\n]\n', "<html>\n")
     assert [Path(name).read_text() for name in outs] == list(texts)
     captured = capsys.readouterr()
     assert captured.out == "a\n1\n"
     assert captured.err == "ipseval: wrote x.md, x.tex, x.csv, x.json, +.html\n"
-    deliver_result(result(), SimpleNamespace(out=["x.md"], quiet=True, format="csv"))
+    deliver_result(result(), SimpleNamespace(title=None, out=["x.md"], quiet=True, format="csv"))
     assert capsys.readouterr() == ("", "")
-    deliver_result(result(), SimpleNamespace(out=[], quiet=True, format="csv"))
+    deliver_result(result(), SimpleNamespace(title=None, out=[], quiet=True, format="csv"))
     assert capsys.readouterr() == ("a\n1\n", "")
     with pytest.raises(InputError, match=r"x\.npz: only results can be stored as \.npz"):
-        deliver_result(result(), SimpleNamespace(out=["x.npz"], quiet=True, format="csv"))
+        deliver_result(result(), SimpleNamespace(title=None, out=["x.npz"], quiet=True, format="csv"))
 
 
 def test_an_explanation_is_text_alone(folder, capsys):
     explained = result(explain=lambda: "all claims", __str__=lambda: "short")
     for form, expected in (("text", "all claims\n"), ("csv", "a\n1\n"), ("md", "md\n")):
-        deliver_result(explained, SimpleNamespace(out=[], quiet=False, format=form, explain=True))
+        deliver_result(explained, SimpleNamespace(title=None, out=[], quiet=False, format=form, explain=True))
         assert capsys.readouterr().out == expected
 
 

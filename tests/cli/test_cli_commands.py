@@ -164,6 +164,23 @@ def test_a_command_succeeds(case: str, folder, capsys):
     assert capsys.readouterr().out
 
 
+def test_a_plan_after_a_pilot_counts_the_users_of_the_pilot(folder, capsys):
+    command = ["plan", "log.csv", "--random-exposure", "shown.csv:threshold=4", "--n-items", "5", *FAST]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert (
+        "n_users: users in all; those of --random-exposure count, and are shown no further items." in printed
+    )
+    rows = re.findall(r"^(\d+) +5 ", printed, re.M)
+    assert [int(n_users) for n_users in rows] == [65, 140, 440]
+    assert main([*command, "--n-users", "30"]) == 2
+    assert "--n-users must be at least 40, because the users of the pilot count; got 30." in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert main(["plan", "log.csv", "--positive-share", "0.1", "--n-items", "5", *FAST]) == 0
+    assert "n_users: users in all" not in capsys.readouterr().out
+
+
 def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, capsys):
     arguments = ["evaluate", "odd.csv", "--user", "who", "--item", "what", "--explain", *QUICK]
     assert main([*arguments, "--split", "temporal"]) == 0
@@ -179,10 +196,10 @@ def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, 
 
 
 def test_what_is_printed_names_nothing_of_python(folder, capsys):
-    groups = ["--by", "popularity:2", "--metrics", "recall@5,ndcg@5", "--model", "popularity", "--gamma", "0"]
+    groups = ["--by", "popularity:3", "--metrics", "recall@5,ndcg@5", "--model", "popularity", "--gamma", "0"]
     assert main(["evaluate", "log.csv", *groups, "--model", "random"]) == 0
     grouped = capsys.readouterr().out
-    assert "Results by AOA: on the page of --out page.html." in grouped
+    assert "Results by AOA: in the HTML report (--out FILE.html)." in grouped
     assert grouped.count("\nrecall@5, SNIPS") == grouped.count("\nndcg@5, SNIPS") == 1
     lists = pd.read_csv("lists.csv")
     many = []
@@ -193,12 +210,35 @@ def test_what_is_printed_names_nothing_of_python(folder, capsys):
     assert main(["evaluate", "log.csv", *many]) == 0
     listed = capsys.readouterr().out
     assert "and 1 more in --out all.csv" in listed
-    assert re.search(r"And\s+\d+\s+more\s+in\s+--out\s+page.html", listed)
+    assert re.search(r"And\s+\d+\s+more\s+in\s+the\s+HTML\s+report\s+\(--out\s+FILE.html\)", listed)
     for text in (grouped, listed):
         assert not re.search(r"(?<!page)\.(explain|frame|data|differences|to_html|segments)\b", text)
 
 
+def test_a_page_has_the_title_that_is_named(folder, capsys):
+    title = "Which version & why?"
+    assert main(["evaluate", "log.csv", *FAST, "--title", title, "--out", "page.html", "--quiet"]) == 0
+    assert "<title>Which version &amp; why?</title>" in (folder / "page.html").read_text()
+    assert main(["evaluate", "log.csv", *FAST, "--title", title, "--format", "html"]) == 0
+    assert "<title>Which version &amp; why?</title>" in capsys.readouterr().out
+
+
+def test_a_fitted_examination_states_its_condition(folder, capsys):
+    assert main(["fit", "examination", "impressions.csv", "--examination", "randomised"]) == 0
+    assert "Valid only if the shown items were in random order." in capsys.readouterr().out
+    for method in ("harvesting", "em"):
+        assert main(["fit", "examination", "impressions.csv", "--examination", method]) == 0
+        assert (
+            "Valid only if the order of the shown items did not depend on the user."
+            in capsys.readouterr().out
+        )
+
+
 FAILURE = {
+    "title": (
+        ["evaluate", "log.csv", *FAST, "--title", "mine", "--out", "a.txt"],
+        "--title requires an HTML",
+    ),
     "evaluate": (["evaluate"], "give a LOG to split, or --train and --test"),
     "both": (["evaluate", "log.csv", "--train", "log.csv"], "give a LOG to split, or --train and --test"),
     "one part": (["evaluate", "--train", "log.csv"], "give a LOG to split, or --train and --test"),

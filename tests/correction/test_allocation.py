@@ -262,5 +262,5 @@ def test_a_pilot_with_weights_gives_the_weighted_share_of_positives(world, split
     result = ipseval.correct(models, split, random_exposure=exposure, metrics=["recall@5"], rng=0)
     share = exposure.weight @ exposure.positive / exposure.weight.sum()
     assert share < exposure.positive.mean()
-    table = ipseval.plan_exposure(result, n_users=[10], n_items=[10])
-    assert table["n_positives"].item() == pytest.approx(100 * share)
+    table = ipseval.plan_exposure(result, n_users=[70], n_items=[10])
+    assert table["n_positives"].item() == pytest.approx(result.sample.n_positives + 100 * share)

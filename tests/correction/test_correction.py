@@ -299,11 +299,8 @@ def test_the_plan_predicts_the_intervals(world, exposure, log_correction, correc
     mass = correction.posterior.grid_mass
     root = np.sqrt(1 + 4 * path.within)
     path_covariance = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200
-    noise = (
-        (1 - sample_share) * path_covariance
-        + sample_share * correction.sample.sample_covariance * correction.sample.size / 200
-        + path.half_hit(200)
-    )
+    from_sample = correction.sample.sample_covariance * correction.sample.size / 200
+    noise = (1 - sample_share) * path_covariance + sample_share * from_sample
     np.testing.assert_allclose(_plan._expected_noise(correction, 200, 4), noise, rtol=1e-12)
     with_pilot = plan_exposure(correction, n_users=[1000], n_items=[20])
     assert with_pilot["half_width"].max() < planned_widths.max()

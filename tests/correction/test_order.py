@@ -13,6 +13,7 @@ from tests.inside.correction import (
     compute_challenger_threshold,
     find_challenger,
     find_leader,
+    find_strongest_rival,
     find_tied_first,
     least_probability_better,
     least_sample_lead,
@@ -66,6 +67,7 @@ def test_a_leader_is_better_than_every_other_recommender_with_95_per_cent(probab
     order = make_order(p_better={"ab": probability, "ac": 0.99})
     assert find_leader(order) == leader
     assert least_probability_better(order, "a") == probability
+    assert find_strongest_rival(order, "a") == "b"
     # One other recommender that is not worse with 95 per cent is enough to name nobody.
     assert find_leader(make_order(p_better={"ab": 0.99, "ac": 0.94})) is None
 
@@ -134,6 +136,7 @@ def test_a_single_recommender_is_the_choice_but_not_a_leader():
     order = make_order({"a": 0.3})
     assert (choose_recommender(order), find_leader(order)) == ("a", None)
     assert np.isnan(least_probability_better(order, "a"))
+    assert find_strongest_rival(order, "a") is None
 
 
 def test_probabilities_and_regrets_are_found_by_name():

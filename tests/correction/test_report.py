@@ -92,8 +92,16 @@ VERDICTS = {
     "data without a winner": (
         make_order(),
         [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. The smallest "
-            "P(a better) is 0.60, and a winner must reach 0.95 against every other recommender.",
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. A winner must reach 0.95 "
+            "against every other recommender.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "data without a winner because of the third": (
+        make_order(p_better={"ab": 0.96, "ac": 0.92}),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.96. The smallest, P(a better than "
+            "c), is 0.92, and a winner must reach 0.95 against every other recommender.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
     ),
@@ -116,7 +124,8 @@ VERDICTS = {
         make_order(p_better={"ab": 0.15}),
         [
             "No clear winner. a ranks first by AOA. P(b better than a) = 0.85, so b is the better choice. "
-            "The smallest P(b better) is 0.60, and a winner must reach 0.95 against every other recommender.",
+            "The smallest, P(b better than c), is 0.60, and a winner must reach 0.95 against every other "
+            "recommender.",
             "Expected regret of choosing b: 0.02 recall@10.",
         ],
     ),

@@ -207,6 +207,7 @@ def test_the_constructor_checks_its_arrays(fields, text):
         ImpressionLog(**{**start, **fields})
 
 
+@pytest.mark.filterwarnings("ignore:.*no training interactions:ipseval.errors.DataWarning")
 def test_a_split_at_a_time_keeps_the_impressions_that_could_produce_the_held_out_clicks():
     frame = pd.DataFrame(
         {
@@ -229,6 +230,7 @@ def test_a_split_at_a_time_keeps_the_impressions_that_could_produce_the_held_out
     np.testing.assert_array_equal(by_default.for_pairs(*pairs), expected.for_pairs(*pairs))
 
 
+@pytest.mark.filterwarnings("ignore:.*no training interactions:ipseval.errors.DataWarning")
 @pytest.mark.parametrize("model", [ipseval.ImpressionPropensity, ipseval.propensity.LoggedPropensity])
 def test_a_propensity_of_impressions_before_the_test_part_warns(model):
     frame = pd.DataFrame(

@@ -201,6 +201,7 @@ def test_the_blocks_of_the_page_on_sampled_candidates_print_the_text_below_them(
     assert run_and_compare("sampled.md")["low"] < 0.683  # the value of the full ranking
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_verdict_with_a_winner_is_printed_as_on_the_page():
     evaluated = run_and_compare("reading-a-result.md")
     winner = ipseval.evaluate(

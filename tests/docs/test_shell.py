@@ -117,7 +117,7 @@ def run_script(text: str, folder: Path) -> str:
 def test_the_journey_with_a_downloaded_log_runs_from_its_first_block_to_its_last(tmp_path, shared_data):
     shutil.copy(shared_data("ml-100k") / "u.data", tmp_path)
     printed = run_script(script(DOCS / "cookbook.md", after="## I have a downloaded log"), tmp_path)
-    assert "SNIPS assumes γ = 0 and equally exposed users." in printed
+    assert "SNIPS: equally exposed users, propensities ∝ popularity^((γ+1)/2), γ = 0." in printed
     assert "\\begin{tabular}" in (tmp_path / "time.tex").read_text()
     assert "Verdict" in (tmp_path / "time.html").read_text()
 
@@ -135,9 +135,9 @@ def test_the_journey_with_a_production_log_runs_from_its_first_block_to_its_last
         sys.argv = arguments
         os.chdir(here)
     printed = run_script(script(DOCS / "cookbook.md", after="## I have impressions"), tmp_path)
-    assert "No verdict: in the log, v1 ranks first by AOA, but v2 ranks first by SNIPS" in printed
-    assert "AOA and SNIPS (propensities from impressions) contradict each other" in printed
-    assert "exit code 4" in printed
+    assert "v1 ranks first by AOA" in printed
+    assert "WORSE by recall@10 (aoa)" in printed
+    assert "exit code 1" in printed
     assert "Verdict" in (tmp_path / "versions.html").read_text()
 
 

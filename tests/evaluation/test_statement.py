@@ -184,15 +184,29 @@ def test_leaking_test_rows_are_counted():
     assert answers_of(evaluation, notes)["leakage"] == f"{expected}. none by design"
 
 
-def test_cold_users_and_items_are_counted(evaluation, split):
-    n_users = N_USERS + 1 - np.unique(split.train.user).size
-    n_items = N_ITEMS - np.unique(split.train.item).size
-    assert n_users >= 1
-    assert n_items >= 2
-    text = f"{n_users} of 41 users and {n_items} of 30 items have no training interaction"
+def test_cold_users_and_items_are_counted_among_those_that_are_evaluated(evaluation, split):
+    """The catalogue has a user and two items without any interaction, which are not evaluated."""
+    text = "0 of 33 evaluated users (0.0% of the held-out interactions) and 0 of 24 evaluated items have no"
     assert answers_of(evaluation)["cold"].startswith(text)
+    is_kept = split.train.user >= 5
+    later = ipseval.Split(split.train.select(is_kept), split.test)
+    n_users = np.unique(split.test.user[split.test.user < 5]).size
+    share = f"{100 * (split.test.user < 5).sum() / len(split.test):.1f}%"
+    shape = (split.n_users, split.n_items)
+    models = {"a": np.random.default_rng(0).random(shape)}
+    answer = answers_of(ipseval.evaluate(models, later, metrics=["recall@5"]))["cold"]
+    assert n_users > 1
+    assert answer.startswith(f"{n_users} of 33 evaluated users ({share} of the held-out interactions) and ")
     ranked = ipseval.evaluate_ranks({"a": evaluation.ranks["a"]}, metrics=["recall@5"])
     assert "cold" in write_statement(ranked).omissions
+
+
+def test_filters_that_the_evaluation_counted_are_stated_without_notes_but_stay_an_omission(evaluation):
+    statement = write_statement(evaluation)
+    answer = statement.frame.set_index("code").loc["preprocessing", "answer"]
+    assert answer.startswith("Counted by the evaluation: ")
+    assert answer.endswith("; further steps not stated")
+    assert "preprocessing" in statement.omissions
 
 
 def test_candidates_ties_and_missing_lists_are_those_of_the_request(evaluation, split):

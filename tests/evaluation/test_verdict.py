@@ -403,3 +403,52 @@ def test_metrics_whose_weights_act_between_users_only_have_no_range_of_gamma():
         "rr@5": True,
         "hit@5": True,
     }
+    assert [verdict.is_weighted_within_users for verdict in evaluation.verdicts] == [True, False, False]
+    assert not evaluation.verdicts[1].is_clear
+
+
+def test_weights_of_users_with_one_interaction_each_act_as_on_every_metric():
+    """The weight of a user is then that of the interaction, so that γ changes rr as it changes recall."""
+    rng = np.random.default_rng(4)
+    log = {}
+    for user in range(80):
+        log[user] = np.flatnonzero(rng.random(30) < np.linspace(0.7, 0.1, 30)).tolist()
+    split = ipseval.split_leave_one_out(log, rng=0)
+    scores = {"popular": -np.arange(30.0), "rare": np.arange(30.0)}
+    models = {name: np.tile(row, (split.n_users, 1)) for name, row in scores.items()}
+    options = {"propensity": "power-law:gamma=0", "metrics": ["rr@5", "hit@5", "recall@5"]}
+    evaluation = ipseval.evaluate(models, split, **options)
+    assert all(verdict.is_weighted_within_users for verdict in evaluation.verdicts)
+    ranges = [verdict.gamma_range for verdict in evaluation.verdicts]
+    assert ranges[0] is not None
+    assert (ranges[1].low, ranges[1].high) == pytest.approx((ranges[2].low, ranges[2].high), abs=0.003)
+    statements = evaluation.tipping_points().set_index(["metric", "estimator"])["statement"]
+    assert statements["hit@5", SNIPS] == statements["recall@5", SNIPS]
+
+
+@pytest.mark.filterwarnings("ignore:the median user has 4 test positives")
+def test_an_unchanged_order_of_a_metric_whose_weights_act_between_users_is_no_statement_on_gamma():
+    rng = np.random.default_rng(0)
+    split = random_split(rng, 60, 30, np.linspace(0.7, 0.1, 30))
+    scores = {"popular": -np.arange(30.0), "rare": np.arange(30.0)}
+    models = {name: np.tile(row, (split.n_users, 1)) for name, row in scores.items()}
+    evaluation = ipseval.evaluate(
+        models,
+        split,
+        propensity=ipseval.PowerLawPropensity(gamma=0.0, unseen="drop"),
+        metrics=["rr@10", "recall@10"],
+        estimators=["aoa", "snips", "snips-global"],
+    )
+    statements = evaluation.tipping_points().set_index(["metric", "estimator"])["statement"]
+    assert statements["rr@10", "aoa"] == "popular > rare does not depend on γ"
+    for estimator in ("snips", SNIPS):
+        assert statements["rr@10", estimator] == (
+            "popular > rare, but weights change at most how much each user counts"
+        )
+    assert statements["recall@10", SNIPS].startswith("popular > rare holds for γ in [−1, ")
+    assert "counts, so the curves show the effect of exposure only in part." in evaluation.to_html()
+    calibrated = ipseval.PowerLawPropensity(gamma=0.0, unseen="drop", scale="max")
+    unbiased = ipseval.evaluate(
+        models, split, propensity=calibrated, metrics=["rr@10"], estimators=["ips"], low_ess="ignore"
+    )
+    assert unbiased.verdicts[0].is_weighted_within_users

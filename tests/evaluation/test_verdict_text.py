@@ -17,7 +17,7 @@ from tests.evaluation.verdicts import AB, ABC, BA, decide
 from tests.inside.evaluation import flag_warnings
 from tests.inside.reporting import format_p_value
 
-SHOW = "Show random items to some users (see `ipseval plan`), or report"
+SHOW = "Run an A/B test, show random items (`ipseval plan`), or report"
 UNIFORM = "AOA is unbiased only if exposure was uniform."
 
 
@@ -83,7 +83,7 @@ def test_the_rival_is_the_best_recommender_that_does_not_differ_significantly():
 def test_agreement_of_assumed_weights_is_stated():
     text = conclusion(decide(AB, AB, gamma=0.5, significant=("ab",)))
     assert text == (
-        "In the log, a ranks first by AOA (p = 0.002 against b) and by SNIPS (γ = 0.5 assumed; p = 0.002 against b)."
+        "In the log, a ranks first by AOA (p = 0.002 against b) and by SNIPS (γ = 0.5 assumed; p = 0.002)."
     )
 
 
@@ -221,9 +221,11 @@ def test_a_verdict_on_another_metric_than_the_first_names_it_and_the_metric_with
     first = decide(AB, BA, gamma=0.0, has_guarantee=False, metric="ndcg@10")
     second = decide(AB, BA, gamma=0.0, metric="recall@10")
     text = write_verdict([first, second])
-    assert text.conclusion.startswith("recall@10: No clear winner.")
+    assert text.conclusion.startswith(
+        "No clear winner on recall@10 (first metric with a guarantee). In the log,"
+    )
     assert text.assumption.endswith("For ndcg@10, SNIPS may be biased even with the true propensities.")
-    assert write_verdict([second, first]).conclusion.startswith("No clear winner.")
+    assert write_verdict([second, first]).conclusion.startswith("No clear winner on recall@10. In the log,")
     assert write_verdict([second, first]).assumption == text.assumption
 
 
@@ -237,6 +239,78 @@ def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_th
     )
     same = replace(verdict, gamma_range=everywhere)
     assert conclusion(headline, same).endswith(" a also ranks first on cg@10, again not significantly.")
+
+
+def test_a_change_with_gamma_on_another_metric_is_stated_also_if_the_first_metric_changes():
+    early = GammaRange("a", -1.0, -0.4, -1.0, 3.0, next_above="b")
+    late = GammaRange("a", -1.0, 0.04, -1.0, 3.0, next_above="b")
+    headline = replace(decide(AB, BA, gamma=0.0), gamma_range=early)
+    agreeing = replace(decide(AB, AB, gamma=0.0, metric="ndcg@10"), gamma_range=late)
+    contradicted = replace(decide(AB, BA, gamma=0.0, metric="ndcg@10", significant=("ab",)), gamma_range=late)
+    without_weights = replace(decide(AB, metric="ndcg@10", significant=("ab",)), gamma_range=late)
+    assert conclusion(headline, agreeing).endswith(
+        " On ndcg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40), and for γ in [−1, 0.04]."
+    )
+    assert conclusion(headline, contradicted).endswith(
+        " On ndcg@10, a ranks first by AOA (p = 0.002 in the log) and for γ in [−1, 0.04], and b ranks first by "
+        "SNIPS (p = 0.002)."
+    )
+    assert conclusion(replace(decide(AB), gamma_range=early), without_weights).endswith(
+        " On ndcg@10, a ranks first by AOA (p = 0.002 in the log) and for γ in [−1, 0.04]."
+    )
+
+
+def test_the_same_conclusion_on_another_metric_states_a_different_range_of_gamma():
+    early = GammaRange("a", -1.0, -0.4, -1.0, 3.0, next_above="b")
+    late = replace(early, high=0.04)
+    headline = replace(decide(AB), gamma_range=early)
+    verdict = replace(decide(AB, metric="ndcg@10"), gamma_range=late)
+    assert conclusion(headline, verdict).endswith(
+        " a also ranks first on ndcg@10, again not significantly, and for γ in [−1, 0.04]."
+    )
+    same = replace(verdict, gamma_range=early)
+    assert conclusion(headline, same).endswith(" a also ranks first on ndcg@10, again not significantly.")
+    two = replace(decide(AB, BA, gamma=0.0), gamma_range=early)
+    assert conclusion(two, replace(two, metric="ndcg@10", gamma_range=late)).endswith(
+        " The same two rank first on ndcg@10, again not significantly."
+    )
+
+
+def test_agreement_of_weights_that_do_not_change_the_value_of_a_user_is_no_clear_result():
+    verdict = decide(AB, AB, gamma=0.0, significant=("ab",), has_guarantee=False, metric="rr@10")
+    text = write_verdict([replace(verdict, is_weighted_within_users=False)])
+    assert text.conclusion == (
+        "No clear winner. In the log, a ranks first by AOA (p = 0.002 against b) and by SNIPS (γ = 0 assumed; "
+        "p = 0.002)."
+    )
+    assert text.assumption.endswith(
+        "γ = 0. For rr@10, weights change at most how much each user counts, so SNIPS shows the effect of exposure "
+        "only in part."
+    )
+    assert "biased even" not in text.assumption
+
+
+def test_a_metric_without_a_range_of_gamma_is_explained_where_another_metric_has_one():
+    gamma_range = GammaRange("a", -1.0, 0.25, -1.0, 3.0, "", "b")
+    first = replace(decide(AB), gamma_range=gamma_range)
+    second = replace(decide(AB, metric="hit@10"), is_weighted_within_users=False)
+    reason = (
+        "weights change at most how much each user counts, so γ shows the effect of exposure only in part."
+    )
+    assert write_verdict([first, second]).assumption.endswith(f"For hit@10, {reason}")
+    assert write_verdict([second]).assumption == UNIFORM
+    weighted = replace(decide(AB, AB, gamma=0.0), gamma_range=gamma_range)
+    second = replace(decide(AB, AB, gamma=0.0, metric="hit@10"), is_weighted_within_users=False)
+    assert "so SNIPS and γ show the effect" in write_verdict([weighted, second]).assumption
+
+
+def test_the_form_of_snips_is_named_where_there_are_several():
+    verdict = decide(AB, BA, gamma=0.0)
+    rankings = {"aoa": verdict.rankings["aoa"], "snips": verdict.rankings["snips-global"]}
+    rankings["snips-global"] = verdict.rankings["snips-global"]
+    text = write_verdict([replace(verdict, rankings=rankings)])
+    assert "By SNIPS global (γ = 0 assumed), b ranks first" in text.conclusion
+    assert "SNIPS global: equally exposed users" in text.assumption
 
 
 def test_weights_alone_are_stated_with_their_assumption():
@@ -339,8 +413,38 @@ def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
 def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
     unguaranteed = decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")
     winner = decide(AB, AB, "design", significant=("ab",))
-    assert conclusion(unguaranteed, winner).startswith("recall@10: a is significantly better than b")
+    assert conclusion(unguaranteed, winner).startswith(
+        "a is significantly better than b on recall@10 (first metric with a guarantee) by SNIPS"
+    )
     assert conclusion(unguaranteed).startswith("No clear winner. In the log, a ranks first")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (decide(AB), "No clear winner on recall@10. In the log, a ranks first by AOA"),
+        (decide(AB, significant=("ab",)), "In the log, a ranks first on recall@10 by AOA"),
+        (
+            decide(AB, BA, gamma=0.0, significant=("ab",)),
+            "No clear winner on recall@10: it depends on exposure.",
+        ),
+        (
+            decide(ABC, ABC, "design", significant=("ab", "ac")),
+            "a is significantly better than both others on recall@10 by",
+        ),
+        (decide(AB, AB, "design"), "No significant winner on recall@10: a ranks first by SNIPS"),
+        (decide(AB, BA, "fitted", 412.0), "No verdict on recall@10: in the log, a ranks first by AOA"),
+        (
+            decide(AB, AB, "fitted", 250.0),
+            "No verdict on recall@10: a ranks first in the log, but the weights",
+        ),
+        (decide({"a": 0.2, "b": 0.2}), "a and b are tied for first place in the log on recall@10."),
+        (decide({"a": 0.2}), "Only a has an estimate,"),
+    ],
+)
+def test_the_first_sentence_names_its_metric_if_there_are_several(verdict, words):
+    assert conclusion(verdict, decide(AB, metric="mean_dcg@10")).startswith(words)
+    assert "recall@10" not in conclusion(verdict)
 
 
 def test_every_p_value_of_aoa_is_in_a_sentence_on_the_log():
@@ -380,7 +484,9 @@ def test_a_verdict_on_two_metrics_fits_in_seven_printed_lines(weighted, second_m
     gamma_range = GammaRange("item-kNN", -1.0, -0.29, -1.0, 3.0, "", "MultiVAE")
     headline = replace(decide(ITEM_KNN_FIRST, weighted, gamma=0.0), gamma_range=gamma_range)
     second = decide(second_metric, second_metric, gamma=0.0, metric="mean_dcg@10")
+    second_range = replace(gamma_range, highest_model=second.highest_model, high=-0.31)
     assert count_printed_lines(headline, second) <= 6
+    assert count_printed_lines(headline, replace(second, gamma_range=second_range)) <= 6
     agreeing = replace(headline, metric="mean_dcg@10")
     assert count_printed_lines(headline, agreeing) <= 5
 

@@ -57,6 +57,7 @@ def test_without_popularity_items_are_grouped_by_propensity():
     assert groups["weight_share"].tolist() == pytest.approx([10 / 16, 6 / 16])
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_unweighted_estimators_have_no_popularity_groups():
     unweighted = evaluate_items(None, ["aoa"])
     assert group_weights_by_popularity(

@@ -296,6 +296,12 @@ def test_equal_propensities_as_each_estimator_weighs_them():
     # ½, ½, 1: (2)²/(3/2), and 1 of 2.
     assert (user_means.ess_own, user_means.ess_equal) == (pytest.approx(8 / 3), pytest.approx(8 / 3))
     assert user_means.share_equal == 0.5
+    # AOA is a mean over users, too, so it has the size that SNIPS has with equal propensities.
+    aoa, aoa_pooled = (diagnose_label([1, 0.5, 0.25], [0, 0, 1], label) for label in ("aoa", "aoa-pooled"))
+    assert (aoa.ess_own, aoa.ess_equal) == (pytest.approx(8 / 3), pytest.approx(8 / 3))
+    assert (aoa.share_own, aoa.share_equal) == (0.5, 0.5)
+    assert (aoa.ess, aoa.flag) == (3, "")
+    assert (aoa_pooled.ess_own, aoa_pooled.ess_equal) == (3, 3)
 
 
 @pytest.mark.parametrize("label", ALL)

@@ -13,6 +13,7 @@ from ipseval.correction._order import (
     compute_challenger_threshold,
     find_challenger,
     find_leader,
+    find_strongest_rival,
     find_tied_first,
     least_probability_better,
     least_sample_lead,

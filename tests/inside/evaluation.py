@@ -12,6 +12,7 @@ from ipseval.evaluation._page_sections import (
 from ipseval.evaluation._statement_criteria import CRITERIA, SOURCES, _state_power
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
+from ipseval.evaluation.cold_start import describe_cold_users, measure_cold_start
 from ipseval.evaluation.differences import build_difference_cells, compute_difference
 from ipseval.evaluation.evaluation import match_label
 from ipseval.evaluation.plotting import PLOT_KINDS

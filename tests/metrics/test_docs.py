@@ -35,7 +35,7 @@ IPS_CELLS = {
     "exactly unbiased given the propensities, the numbers of relevant items and independent observations": (
         "P, s and independence"
     ),
-    "consistent given the propensities, as the root of an unbiased mean": "P, but only consistent",
+    "consistent given the propensities, as the root of an unbiased mean": "not unbiased; consistent given P",
     "plug-in: no guarantee (it has no unbiased form)": "no unbiased form",
 }
 

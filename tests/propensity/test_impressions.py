@@ -25,6 +25,7 @@ FRAME = pd.DataFrame(
     }
 )
 LOG = ImpressionLog.from_frame(FRAME, position="position", query="query", propensity="p")
+K_MEANING = "(the item's rate over all users counts as K visits)"
 CURVE = ExaminationCurve.from_theta([0.8, 0.5])
 USER = np.array([0, 0, 0, 1])
 ITEM = np.array([0, 1, 2, 2])
@@ -63,7 +64,7 @@ def test_one_slate_is_left_out_and_the_remaining_slates_are_shrunk_to_the_item()
     expected_rates = [(0.8 + 2 * 1.6 / 3) / 3, (2 * 0.5 / 3) / 3, (2 * 0.8 / 3) / 4, 0.8 / 3]
     n = np.array([2, 2, 2, 1])
     np.testing.assert_allclose(p.for_pairs(USER, ITEM), 1 - (1 - np.array(expected_rates)) ** n, rtol=1e-14)
-    assert (p.model, p.is_probability) == ("from impressions, K = 2", True)
+    assert (p.model, p.is_probability) == (f"from impressions, K = 2 {K_MEANING}", True)
     larger_log = ImpressionLog.from_frame(FRAME, position="position", query="query", items=[1, 2, 3, 4])
     p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(larger_log)
     assert np.isnan(p.for_pairs(np.array([0, 1]), np.array([3, 3]))).all()  # item 4 was never shown
@@ -74,7 +75,7 @@ def test_the_repetition_of_a_small_log_has_its_hand_computed_value():
     # 1 of 3 slates: Σ s² = 6/9, Σ s(1 − s) = 6/9, ρ = (1 − 6/9)/(6/9) = 1/2, K = 1.
     propensity = ImpressionPropensity().fit(LOG)
     assert propensity.function.shrinkage == pytest.approx(1, rel=1e-12)
-    assert propensity.model == "from impressions, K = 1"
+    assert propensity.model == f"from impressions, K = 1 {K_MEANING}"
     # Another item on every page: less repetition than by chance, and nothing of the user's own.
     distinct_slates = ImpressionLog.from_frame(FRAME.iloc[1:3], query="query")
     assert ImpressionPropensity().fit(distinct_slates).model == "from impressions, by item"
@@ -198,29 +199,96 @@ def test_right_propensities_pass_their_checks_and_wrong_ones_do_not():
 
 
 def test_checks_of_a_small_log_have_hand_computed_values():
-    # Position 1: weights 2, 4, 5, 1; item 1 is there twice. Position 2: one impression, with a chance of 1.
+    # Five slates. Item 1 has the weights 2 and 4, item 2 has 5, and item 3 has a probability of 1 in two of five.
     rows = {"item": [1, 1, 2, 3, 3], "p": [0.5, 0.25, 0.2, 1.0, 1.0], "position": [1, 1, 1, 1, 2]}
     frame = pd.DataFrame({**rows, "user": range(5), "clicked": False})
     checks = check_logged(ImpressionLog.from_frame(frame, propensity="p", position="position"))
-    assert checks["check"].tolist() == ["sum", "item", "item", "item", "sum", "item"]
-    assert checks["position"].tolist() == [1, 1, 1, 1, 2, 2]
-    assert checks["item"].tolist() == [None, 1, 2, 3, None, 3]
-    assert checks["value"].to_numpy() == pytest.approx([3, 6 / 4, 5 / 4, 1 / 4, 1, 1])
-    assert checks["expected"].tolist() == [3, 1, 1, 1, 1, 1]
-    spread = [46 / 4 - 9, 20 / 4 - 9 / 4, 25 / 4 - 25 / 16, 1 / 4 - 1 / 16]
-    assert checks["std_error"].to_numpy() == pytest.approx([*np.sqrt(np.array(spread) / 4), 0, 0])
-    z = [0, 0.5 / checks["std_error"][1], 0.25 / checks["std_error"][2], -0.75 / checks["std_error"][3]]
-    assert checks["z"].to_numpy() == pytest.approx([*z, 0, 0])
-    assert checks["passes"].tolist() == [True, True, True, False, True, True]  # −.75/.2165 is −3.46
-    # Three items share the significance: with .0015 the limit of each is that of .0005, and 3.48.
-    log = ImpressionLog.from_frame(frame[:4], propensity="p")
-    assert check_logged(log, significance=0.0015)["passes"].tolist() == [True, True, True, True]
-    checks = check_logged(log, significance=0.0018)
-    assert checks["passes"].tolist() == [True, True, True, False]
-    assert checks["position"].tolist() == [0, 0, 0, 0]
-    # Equal weights of 2 where one item stands alone: no spread, and no chance.
-    checks = check_logged(ImpressionLog.from_frame(frame[:1], propensity="p"))
-    assert (checks["z"].tolist(), checks["passes"].tolist()) == ([np.inf, np.inf], [False, False])
+    assert checks.columns.tolist() == ["check", "item", "value", "expected", "std_error", "z", "passes"]
+    assert checks["check"].tolist() == ["sum", "item", "item", "item"]
+    assert checks["item"].tolist() == [None, 1, 2, 3]
+    assert checks["value"].to_numpy() == pytest.approx([2 / 5, 6 / 5, 5 / 5, 2 / 5])
+    assert checks["expected"].tolist() == [1, 1, 1, 1]
+    # m is 20/6 and 25/5, so the variances are 7/3 and 4. The skewness is 0.50 and 0.67: too few showings.
+    expected_error = np.sqrt(np.array([0.24, 7 / 3, 4, 0]) / 5)
+    assert checks["std_error"].to_numpy() == pytest.approx(expected_error)
+    assert checks["z"].to_numpy() == pytest.approx(
+        [-0.6 / expected_error[0], 0.2 / expected_error[1], 0, np.inf]
+    )
+    assert checks["passes"].isna().tolist() == [False, True, True, False]
+    assert checks["passes"].dropna().tolist() == [False, False]
+    # Without an item with a decision, the sum has none.
+    checks = check_logged(ImpressionLog.from_frame(frame[:3], propensity="p"))
+    assert checks["passes"].isna().all()
+    assert checks.loc[0, ["value", "expected", "std_error", "z"]].isna().all()
+
+
+def test_items_share_the_significance_of_their_checks():
+    # Of 16 slates, 12 show item 1 with p = 1/2: the value is 1.5 with a standard error of 1/4, so z = 2.
+    frame = pd.DataFrame({"user": range(16), "item": [1] * 12 + [2] * 4, "clicked": False, "p": 0.5})
+    log = ImpressionLog.from_frame(frame, propensity="p")
+    checks = check_logged(log, significance=0.05)
+    assert checks["z"].tolist() == [0, 2, -2]
+    assert checks["passes"].tolist() == [True, True, True]  # the limit is 2.24
+    assert check_logged(log, significance=0.1)["passes"].tolist() == [True, False, False]  # 1.96
+
+
+def draw_lists_of_two(rng, n_lists):
+    """Return lists of two of five items without replacement, with exact probabilities of the list and position."""
+    chance = np.array([0.4, 0.3, 0.15, 0.1, 0.05])
+    second = np.zeros(5)
+    for first in range(5):
+        others = np.arange(5) != first
+        second[others] += chance[first] * chance[others] / (1 - chance[first])
+    items = np.array([rng.choice(5, 2, replace=False, p=chance) for _ in range(n_lists)])
+    rows = {"user": np.repeat(np.arange(n_lists), 2), "item": items.ravel(), "clicked": False}
+    frame = pd.DataFrame(rows).assign(position=np.tile([1, 2], n_lists))
+    frame["in_list"] = (chance + second)[frame["item"]]
+    frame["at_position"] = np.where(frame["position"] == 1, chance[frame["item"]], second[frame["item"]])
+    return frame
+
+
+def test_probabilities_of_being_in_the_list_pass_and_those_of_positions_pass_one_position_at_a_time():
+    frame = draw_lists_of_two(np.random.default_rng(0), 3000)
+    in_list = check_logged(ImpressionLog.from_frame(frame, position="position", propensity="in_list"))
+    assert in_list["passes"].all()
+    assert in_list["value"].to_numpy() == pytest.approx([5, 1, 1, 1, 1, 1], abs=0.15)
+    at_position = ImpressionLog.from_frame(frame, position="position", propensity="at_position")
+    whole = check_logged(at_position)
+    assert not whole["passes"].any()
+    assert whole["value"][0] == pytest.approx(2 * whole["expected"][0], abs=0.3)  # two positions
+    for position in (1, 2):
+        assert check_logged(at_position.select(at_position.position == position))["passes"].all()
+
+
+def test_right_propensities_of_rarely_shown_items_do_not_fail():
+    # With the standard error of the sample, two thirds of these logs failed, nominally 2%.
+    chance = 1 / (5 + np.arange(200))
+    chance = chance / chance.sum()
+    n_failing = 0
+    for seed in range(30):
+        item = np.random.default_rng(seed).choice(200, 3000, p=chance)
+        log = ImpressionLog(
+            user=np.arange(3000),
+            item=item,
+            user_ids=np.arange(3000),
+            item_ids=np.arange(200),
+            clicked=np.zeros(3000, dtype=bool),
+            propensity=chance[item],
+        )
+        checks = check_logged(log)
+        n_failing += not checks["passes"].all()  # missing ones count as passed
+        assert checks["passes"].isna().mean() > 0.9  # most items have fewer than 200 expected showings
+    assert n_failing <= 3
+
+
+def test_an_item_that_is_twice_in_a_slate_counts_once_in_the_check():
+    frame = pd.DataFrame({"user": [1, 1, 2], "item": [1, 1, 2], "clicked": False, "p": [0.5, 0.5, 0.5]})
+    checks = check_logged(
+        ImpressionLog.from_frame(
+            frame.assign(query=[1, 1, 2]), query="query", propensity="p", duplicates="drop"
+        )
+    )
+    assert checks["value"].tolist() == [2, 1, 1]
 
 
 def test_slates_that_repeat_items_as_often_as_chance_have_propensities_of_items_alone():

@@ -63,7 +63,7 @@ def test_report_prints_the_loss_that_a_pass_excludes_without_rounding_it_up(marg
 def test_estimates_that_do_not_decide_are_rows_of_one_table():
     old, new = evaluate_rare_items("fitted")
     lines = str(gate(new, old)).splitlines()
-    (header,) = [line for line in lines if line.startswith("other estimates (95% intervals, p by Holm)")]
+    (header,) = [line for line in lines if line.startswith("other estimates (95% intervals, adjusted p)")]
     assert header.split()[-3:] == ["old", "new", "difference"]
     (row,) = [line for line in lines if line.startswith("recall@5 ")]
     assert row.startswith("recall@5 SNIPS pooled")
@@ -124,6 +124,26 @@ def test_history_warns_of_more_gates_than_weeks(tmp_path):
     for week in range(3):
         decision.save(tmp_path / f"{week}.npz")
     assert "3 gates share a probability of a false alarm that was set for 2." in str(history(tmp_path))
+
+
+def test_the_report_names_the_method_of_an_interval_that_is_wider_than_a_normal_one():
+    # 9 of 400 users lose 1: −0.0225 ± 2.915 · √(0.0225 · 0.9775/399), with t of 399 degrees of freedom.
+    old = np.full(400, 0.2)
+    new = np.full(400, 0.2)
+    old[:9] = 1
+    new[:9] = 0
+    decision = gate(*pair(old, new))
+    sentence = "A normal interval of the same level would be [−0.0441, −0.0009]."
+    assert (decision.outcome, decision.low < 0 < decision.high) == ("cannot tell", True)
+    assert f"{sentence} The interval above is wider" in " ".join(str(decision).split())
+    assert sentence in decision.to_html()
+    # With one loser fewer, no interval excludes 0; with one more, both do.
+    for n_losers in (8, 10):
+        old[8:] = 0.2
+        new[8:] = 0.2
+        old[8:n_losers] = 1
+        new[8:n_losers] = 0
+        assert "normal interval" not in str(gate(*pair(old, new)))
 
 
 HISTORY = """\

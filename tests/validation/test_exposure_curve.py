@@ -82,6 +82,7 @@ def test_curve_has_a_row_for_every_estimator_and_size(curve):
     assert sample.loc[160, "removed"] > 0.5
 
 
+@pytest.mark.filterwarnings("ignore:.*no training interactions:ipseval.errors.DataWarning")
 def test_pairs_that_are_not_positive_are_read_and_a_refused_fit_has_no_row(study, monkeypatch):
     def refuse(*_, **__):
         raise InputError("too few")

@@ -387,7 +387,7 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     printed = repr(result)
     for before in ("\nrecall@5", "By recall@5, "):  # as asked
         assert 0 < printed.index(before) < printed.index(before.replace("recall@5", "atop"))
-    assert max(map(len, printed.splitlines())) <= 100
+    assert max(map(len, printed.splitlines())) <= 110
     assert "2 recommenders · 1 split · 120 users · 95% intervals in brackets" in printed
     assert printed.index("aoa-pooled") < printed.index("snips-pooled  ")  # the most that is removed is first
     with pytest.raises(InputError, match="metric"):

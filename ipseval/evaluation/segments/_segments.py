@@ -33,6 +33,7 @@ from ipseval.utils.public import public_class
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
 Cell = tuple[str, str]
+FEW_GROUPS = 2  # whose tables are so short that every estimator is printed
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,8 +388,8 @@ class Segments(Result):
         digits : int, default 2
             Significant digits of the standard errors.
         page : bool, default False
-            True: tables of every estimator. False: of the weighted estimator that a verdict rests on, or of
-            the last estimator where there is none.
+            True: tables of every estimator. False: of every estimator for at most two groups; for more groups,
+            of the weighted estimator that a verdict rests on, or of the last estimator where there is none.
 
         Returns
         -------
@@ -396,7 +397,7 @@ class Segments(Result):
             Parts of the report, as every format prints them.
         """
         chosen = self.estimators
-        if not page:
+        if not page and len(self.labels) > FEW_GROUPS:
             weighted_defaults = default_estimators(weighted=True)[1:]
             chosen = []
             for label in weighted_defaults:

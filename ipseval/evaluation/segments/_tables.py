@@ -69,7 +69,7 @@ def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str]
         omitted_names = " and ".join(names[label] for label in omitted_estimators)
         note = InterfaceText(
             f"Results by {omitted_names}: .frame, .differences(), .to_html().",
-            shell=f"Results by {omitted_names}: on the page of --out page.html.",
+            shell=f"Results by {omitted_names}: in the HTML report (--out FILE.html).",
         )
         notes.append(note)
     size = f"{format_count(len(segments.labels), 'group')} of {segments.axis}s"

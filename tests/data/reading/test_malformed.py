@@ -230,7 +230,7 @@ IMPRESSIONS: list[tuple[Any, ...]] = [
         read_call(clicks(position=[0, 1, 0, 1], p_shown=[2, 0.5, 0.5, 0])),
         "2 of 4 positions",
         "1 of 4 propensities are 0",
-        "1 of 4 propensities are above 1.*ignore='p_shown'",
+        "1 of 4 propensities are above 1.*Do not leave out these rows.*from the impressions.*ignore='p_shown'",
     ),
     (
         read_call(clicks(position=list("xyz1"))),

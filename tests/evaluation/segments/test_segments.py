@@ -89,13 +89,23 @@ def test_item_groups_by_hand():
     assert frame.loc[("aoa", "popular"), "ess"] == pytest.approx((7 / 6) ** 2 / (4 / 9 + 1 / 4))
     constant = "no interval: the values of its users do not vary"
     assert frame.loc["aoa", "note"].tolist() == [constant] * 2
-    table, notes = segments.tables(digits=1).parts
+    _, table, _, notes = segments.tables(digits=1).parts
     assert [[cell.text for cell in line] for line in table.rows] == [
         ["popular", "0.0000", "41.2%", "3"],
         ["rare", "1.0000", "58.8%", "2"],
         ["all", "0.5882", "100.0%", ""],
     ]
     assert (table.rows[0][1].error, table.rows[0][1].hint) == ("", constant)
+    titles = [f"recall@1, {words}" for words in ("AOA", "SNIPS", "IPS")]
+    assert [table.title for table in segments.tables().parts[:-1]] == titles
+    assert not any(line.startswith("Results by") for line in notes.lines)
+
+
+def test_tables_of_more_than_two_groups_hold_one_estimator_and_name_the_others():
+    groups = ipseval.evaluation.segments.item_groups(["a", "a", "b", "b", "c"], name="kind")
+    segments = by_hand().by(groups)
+    table, notes = segments.tables().parts
+    assert table.title == "recall@1, SNIPS"
     assert notes.lines[-1] == "Results by AOA and IPS: .frame, .differences(), .to_html()."
     assert [table.title for table in segments.tables(page=True).parts[:-1]] == [
         f"recall@1, {words}" for words in ("AOA", "SNIPS", "IPS")
@@ -375,12 +385,12 @@ def test_a_report_holds_an_evaluation_with_its_segments():
     assert evaluation.popularity.empty  # the plain average moves no weight
     units = [cell.in_unit for cell in segments.cells.values()]
     assert (units, segments.differences().index.tolist()) == ([True, True], list(range(6)))
-    plain = evaluated(6, ["recall@5"], ["aoa", "aoa-pooled"], models=1).by("activity:2")
+    plain = evaluated(6, ["recall@5"], ["aoa", "aoa-pooled"], models=1).by("activity:3")
     assert [table.title for table in plain.tables().parts[:-1]] == ["recall@5, AOA pooled"]
     text = repr(Report([evaluation, segments, plain]))
-    assert text.index("3 groups of items") < text.index("2 groups of users")
+    assert text.index("3 groups of items") < text.index("3 groups of users")
     assert "By popularity: 3 groups of items" in text
-    items = text[text.index("3 groups of items") : text.index("2 groups of users")]
+    items = text[text.index("3 groups of items") : text.index("3 groups of users")]
     assert items.count("100.0%") == 1  # positives of hit@3 do not add up
     expected = evaluation.frame.set_index("metric").loc["recall@5", "estimate"]
     assert "all {:.3f} {:.3f} 100.0%".format(*expected) in " ".join(items.split())
