@@ -152,14 +152,14 @@ def _decide(
 
 
 def _advise_on_failure(decision: Gate | MetricGates) -> str:
-    """Return what to do about a gate that does not pass."""
+    """Return advice for a gate that does not pass."""
     if isinstance(decision, Gate) and decision.outcome == "cannot tell":
         return _advise_on_doubt(decision)
     return FAILURE_ADVICE[decision.exit_code]
 
 
 def _advise_on_doubt(decision: Gate) -> str:
-    """Return the advice for a gate that cannot tell, by its margin."""
+    """Return advice for a gate that cannot tell, by the margin that was passed."""
     if decision.margin >= decision.old > 0:
         return (
             f"A margin of {decision.margin:.3g} is not below the old value, {decision.old:.3g}, so it tolerates "

@@ -183,7 +183,7 @@ class Difference:
         return _find_smallest(excludes, MOST_USERS)
 
     def _users_needed_without_difference(self, level: float, loss: float) -> float:
-        """Return the users of whom none may have a difference: g (1 − level^(1/n)) <= loss, with the largest g."""
+        """Return the users needed if none has a difference: g (1 − level^(1/n)) <= loss, with the largest g."""
         if loss <= 0:
             return math.nan
         if loss >= self.largest:
