@@ -406,10 +406,7 @@ def test_the_examples_with_dask_and_duckdb_print_the_text_below_them(empty_folde
     dask = pytest.importorskip("dask", reason="dask is not installed: pip install dask")
     pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
     with dask.config.set(scheduler="synchronous"):
-        names = run_and_compare(
-            "performance.md",
-            skipping=lambda block: outputs.starts_spark(block) or outputs.starts_a_cluster(block),
-        )
+        names = run_and_compare("performance.md", skipping=outputs.starts_spark)
     assert names["evaluation"].models == ["taste", "popular"]
 
 
