@@ -385,7 +385,14 @@ def _plan_experiments(
         covariance = present_covariance
         noise = np.zeros_like(present_covariance)
         if n_further_positives > 0:
-            noise = _expected_noise(correction, n_further_positives, n_items * positive_share)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
+                noise = _expected_noise(correction, n_further_positives, n_items * positive_share)
+            if not np.isfinite(noise).all():
+                raise InputError(
+                    f"{positive_share:g} is too small: the variance of {n_further_positives:g} expected "
+                    "positives is not a finite number.",
+                    argument="positive_share",
+                )
             covariance = _condition_covariance(present_covariance, noise)
         n_pilot_positives = 0 if correction.sample is None else correction.sample.n_positives
         experiments.append(

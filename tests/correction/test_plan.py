@@ -46,6 +46,17 @@ def test_widths_and_the_smallest_difference_follow_from_the_planned_covariance()
         assert plan["smallest_difference"][row] == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_share_of_positives_whose_variance_overflows_is_refused():
+    correction = correct_path(path_of_two_metrics())
+    for share in (1e-12, 1e-300):
+        plan = plan_exposure(correction, n_users=80, n_items=[5], positive_share=share)
+        assert np.isfinite(plan["half_width"]).all()
+    with pytest.raises(
+        InputError, match=r"positive_share .* is too small: the variance of .* is not a finite"
+    ):
+        plan_exposure(correction, n_users=80, n_items=[5], positive_share=5e-324)
+
+
 def test_the_error_of_differences_is_the_median_over_pairs():
     covariance = np.array([[4.0, 1, 0], [1, 3, 0], [0, 0, 1]])
     # Variances of the differences: 4 + 3 − 2 = 5, 4 + 1 = 5 and 3 + 1 = 4.

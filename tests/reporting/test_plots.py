@@ -277,6 +277,8 @@ def test_the_axis_of_a_result_names_the_level_of_its_intervals():
     assert evaluation.plot().get_xlabel() == "recall@5, mean over users, with 90% confidence interval"
     assert evaluation.plot("differences").get_xlabel().endswith(", with 90% confidence interval")
     assert plots.plot_estimates(evaluation).get_xlabel().endswith(", with 90% confidence interval")
+    with pytest.raises(ipseval.InputError, match=r"confidence_level must be in \(0, 1\); got 90"):
+        plots.plot_estimates(evaluation, confidence_level=90)
     beyond = ipseval.beyond_accuracy(chosen, split, measures=["novelty@5"], confidence_level=0.9)
     assert beyond.plot().get_xlabel() == "novelty@5, with 90% confidence interval"
 

@@ -103,7 +103,8 @@ def unpack_lists(source: object) -> Any:
     if not (has_pair_keys or has_pair_labels) or not isinstance(table, list):
         return table
     lists: dict[Any, list[tuple[Any, Any]]] = {}
-    for user, item, score in table:
+    for user, item, *scores in table:
+        score = scores[0] if scores else 1  # `unpack_table` leaves values out if all are 1
         lists.setdefault(user, []).append((item, score))
     return lists
 

@@ -131,7 +131,14 @@ def _encode_providers(providers: Any, split: Split) -> tuple[IntArray, list[obje
     if isinstance(providers, Mapping):
         values = pd.Series([providers.get(item) for item in split.item_ids.tolist()], dtype=object)
     else:
-        entries = np.asarray(align_labels(providers, split.item_ids, "providers"))
+        labels = align_labels(providers, split.item_ids, "providers")
+        try:
+            entries = np.asarray(labels)
+        except ValueError as error:
+            raise InputError(
+                "must be one-dimensional, with one provider for each item; got lists in lists.",
+                argument="providers",
+            ) from error
         if entries.ndim != 1:
             raise InputError(
                 f"must be one-dimensional, with one provider for each item; got shape {entries.shape}.",

@@ -25,6 +25,7 @@ from ipseval.reporting.plots._base import (
     select_rows,
     select_tipping_gammas,
 )
+from ipseval.utils.checks import check_fraction
 from ipseval.utils.public import public_function
 
 COUNT_LABELS = {
@@ -70,7 +71,8 @@ def plot_estimates(
     Raises
     ------
     InputError
-        If the frame lacks a column, has no rows, or has several metrics or estimands and none is chosen.
+        If the frame lacks a column, has no rows, or has several metrics or estimands and none is chosen, or
+        if the confidence level is not between 0 and 1.
 
     See Also
     --------
@@ -87,6 +89,8 @@ def plot_estimates(
     """
     if confidence_level is None:
         confidence_level = getattr(frame, "confidence_level", None)
+    else:
+        confidence_level = check_fraction("confidence_level", confidence_level)
     frame = get_frame(frame, "frame", ["model", "metric", "estimator", "estimate", "ci_low", "ci_high"])
     rows = select_rows(frame, "metric", metric)
     quantity = str(rows["metric"].iloc[0])

@@ -108,6 +108,13 @@ def test_scores_of_pairs_become_lists():
     assert unpack_lists(scores.to_dict()) == expected
 
 
+def test_pairs_whose_scores_are_all_1_are_lists_of_equal_scores():
+    scores = {("ann", "x"): 1, ("ann", "y"): 1, ("bob", "x"): 1.0}
+    expected = {"ann": [("x", 1), ("y", 1)], "bob": [("x", 1)]}
+    assert unpack_lists(scores) == expected
+    assert unpack_lists(pd.Series(scores)) == expected
+
+
 @pytest.mark.parametrize(
     "ids",
     [

@@ -70,6 +70,7 @@ def test_arrays_series_and_evaluations_with_lists_give_the_same_table():
     [
         ({0: "a"}, "name a provider for every item; 29 of 30 have none"),
         (np.array(["a", "b"]), "one entry for each of the 30 items; got 2"),
+        ([["a"], ["b", "c"]], "one-dimensional, with one provider for each item; got lists in lists"),
     ],
 )
 def test_items_without_a_provider_are_refused(providers, message):
