@@ -221,7 +221,7 @@ def _write_first_in_log(verdict: Verdict, on_metric: str, *, with_significance: 
 
     successor = ""
     if verdict.gamma_range is not None:
-        criteria.append(f"for {describe_range(verdict.gamma_range)}")
+        criteria.append(_describe_range_criterion(verdict))
         successor = _describe_successor(verdict)
     return f"In the log, {ranking.highest} ranks first{on_metric} {_join_phrases(criteria)}{successor}."
 
@@ -231,6 +231,13 @@ def _join_phrases(phrases: Sequence[str]) -> str:
     if len(phrases) == 1:
         return phrases[0]
     return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+
+
+def _describe_range_criterion(verdict: Verdict) -> str:
+    """Return the phrase on the range of γ; it names SNIPS where no weighted estimate is printed."""
+    assert verdict.gamma_range is not None  # the caller states the range
+    phrase = f"for {describe_range(verdict.gamma_range)}"
+    return phrase if verdict.weighted else f"by SNIPS {phrase}"
 
 
 def describe_range(gamma_range: GammaRange) -> str:
@@ -324,23 +331,23 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
     """Return one sentence for each different conclusion of the other metrics."""
     if headline.outcome in (Outcome.SINGLE, Outcome.UNDEFINED):
         return []
+    others = [verdict for verdict in verdicts if verdict is not headline]
+    n_same = sum(_is_same_conclusion(verdict, headline) for verdict in others)
+    # A single metric is stated with its p-values, unless the sentence would name two recommenders.
+    has_p_values = n_same == 1 and not headline.has_rival
+    has_p_values &= headline.outcome not in (Outcome.WINNER, Outcome.TIED)
     # The metrics of one sentence have the same conclusion, and the same range of γ where it is stated.
-    metrics_by_summary: dict[tuple[str, str], list[str]] = {}
-    for verdict in verdicts:
-        if verdict is headline:
-            continue
-        if _is_same_conclusion(verdict, headline):
-            summary = ("", _describe_different_range(verdict, headline))
+    metrics_by_summary: dict[str, list[str]] = {}
+    for verdict in others:
+        if not _is_same_conclusion(verdict, headline):
+            summary = _summarize(verdict, headline)
+        elif has_p_values:
+            summary = _summarize(verdict, headline, adverb="also ")
         else:
-            summary = (_summarize(verdict, headline), "")
+            gamma_range = _describe_different_range(verdict, headline)
+            summary = _summarize_same_conclusion(headline, gamma_range, is_single=n_same == 1)
         metrics_by_summary.setdefault(summary, []).append(verdict.metric)
-    sentences = []
-    for (summary_text, gamma_range), metrics in metrics_by_summary.items():
-        if summary_text:
-            sentences.append(f"On {join_names(metrics)}, {summary_text}.")
-        else:
-            sentences.append(_write_same_conclusion(headline, join_names(metrics), gamma_range))
-    return sentences
+    return [f"On {join_names(metrics)}, {summary}." for summary, metrics in metrics_by_summary.items()]
 
 
 def _describe_different_range(verdict: Verdict, headline: Verdict) -> str:
@@ -356,31 +363,35 @@ def _describe_different_range(verdict: Verdict, headline: Verdict) -> str:
     return gamma_range
 
 
-def _write_same_conclusion(headline: Verdict, metrics: str, gamma_range: str) -> str:
-    """Return what other metrics confirm: the first recommenders and the significant differences."""
+def _summarize_same_conclusion(headline: Verdict, gamma_range: str, *, is_single: bool) -> str:
+    """Return what other metrics confirm, as a clause that follows their names.
+
+    It names the first recommenders and tells which differences are significant, without p-values.
+    """
     if headline.outcome == Outcome.WINNER:
-        return f"On {metrics}, {headline.leader} is significantly better than every other recommender, too."
+        return f"{headline.leader} is significantly better than every other recommender, too"
     if headline.outcome == Outcome.TIED:
-        return f"The same recommenders are tied on {metrics}."
+        return "the same recommenders are tied"
     labels = [headline.primary_estimator]
     if headline.unweighted and headline.highest_by_weights:
         labels.append(headline.weighted)
     significant = [label for label in labels if _conclude(headline, label)[1]]
-    significance = _name_significance(headline, significant, labels)
+    adverb = "also" if is_single else "each time"
+    significance = f"{adverb} {_name_significance(headline, significant, labels)}"
     if len({headline.rankings[label].highest for label in labels}) > 1:
-        return f"The same two rank first on {metrics}, {significance}."
-    sentence = f"{headline.highest_model} also ranks first on {metrics}, {significance}"
+        return f"the same two rank first, {significance}"
+    clause = f"{headline.highest_model} also ranks first, {significance}"
     if gamma_range:
-        sentence += f", and for {gamma_range}"
-    return f"{sentence}."
+        clause += f", and for {gamma_range}"
+    return clause
 
 
 def _name_significance(headline: Verdict, significant: Sequence[str], labels: Sequence[str]) -> str:
-    """Return which of the estimators find a significant difference on other metrics, as on the first one."""
+    """Return which of the estimators find a significant difference on other metrics."""
     if not significant:
-        return "again not significantly"
+        return "not significantly"
     if len(significant) == len(labels):
-        return "again significantly"
+        return "significantly in the log"
     return f"significantly by {headline.name_estimator(significant[0])} only"
 
 
@@ -407,8 +418,11 @@ def _conclude(verdict: Verdict, label: str) -> tuple[str, bool]:
     return ranking.highest, ranking.closest_p_value < LEVEL
 
 
-def _summarize(verdict: Verdict, headline: Verdict) -> str:
-    """Return the conclusion on one metric as a clause that follows its name."""
+def _summarize(verdict: Verdict, headline: Verdict, *, adverb: str = "") -> str:
+    """Return the conclusion on one metric as a clause that follows its name.
+
+    `adverb` is "also " where it agrees with the conclusion on the first metric.
+    """
     ranking = verdict.primary_ranking
     match verdict.outcome:
         case Outcome.UNDEFINED:
@@ -419,23 +433,23 @@ def _summarize(verdict: Verdict, headline: Verdict) -> str:
             return f"{verdict.leader} is significantly better than every other recommender"
         case Outcome.NOT_SIGNIFICANT:
             test = _describe_test(ranking)
-            return f"{ranking.highest} ranks first, but not significantly ({test})"
+            return f"{ranking.highest} {adverb}ranks first, but not significantly ({test})"
         case Outcome.TIED:
             return f"{join_names(ranking.tied)} are tied for first place in the log"
         case _:
-            return _summarize_ranking_in_log(verdict, headline)
+            return _summarize_ranking_in_log(verdict, headline, adverb)
 
 
-def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict) -> str:
+def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict, adverb: str) -> str:
     """Return the first recommenders by AOA and by weights on one metric, with p-values.
 
     The range of γ follows where the first recommender changes with γ, on this metric or on the first one.
     """
     by_estimator = _summarize_first(verdict, verdict.primary_estimator, headline)
-    clause = f"{verdict.highest_model} ranks first by {by_estimator}"
+    clause = f"{verdict.highest_model} {adverb}ranks first by {by_estimator}"
     range_clause = ""
     if verdict.gamma_range is not None and (verdict.changes_with_gamma or headline.changes_with_gamma):
-        range_clause = f"for {describe_range(verdict.gamma_range)}"
+        range_clause = _describe_range_criterion(verdict)
 
     by_weights = ""
     if verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
@@ -506,14 +520,17 @@ def _write_assumption(verdict: Verdict) -> str:
     sentences = []
     if verdict.unweighted and assumptions:
         sentences.append(f"{verdict.name_estimator(verdict.unweighted)}: uniform exposure.")
+    elif verdict.unweighted and verdict.gamma_range is not None:
+        sentences.append(
+            f"{verdict.name_estimator(verdict.unweighted)}: uniform exposure. "
+            "SNIPS for γ: equally exposed users, propensities ∝ popularity^((γ+1)/2)."
+        )
     elif verdict.unweighted:
         sentences.append(
             f"{verdict.name_estimator(verdict.unweighted)} is unbiased only if exposure was uniform."
         )
     if verdict.weighted:
         sentences += _write_assumption_of_weights(verdict, assumptions)
-    elif verdict.gamma_range is not None:
-        sentences.append("γ means propensities ∝ popularity^((γ+1)/2).")
     return " ".join(sentences)
 
 
