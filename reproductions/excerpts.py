@@ -137,9 +137,85 @@ def write_percentage(cell: str) -> str:
     return f"{100 * float(cell):.0f}%"
 
 
-# --- Other pages ------------------------------------------------------------------------------------------
+# --- Logs of what was shown -------------------------------------------------------------------------------
 
 DETERMINISTIC = "exposure-logs/deterministic.csv"
+RANDOM_POSITIONS = "exposure-logs/random-positions.csv"
+ANSWERS_PAGE = "exposure-logs.md"
+ACCURACY_PAGE = "exposure-logs-accuracy.md"
+DETERMINISTIC_PARTS = {"error": "error, %", "coverage": "coverage, %", "tau": "Kendall τ"}  # in this order
+LOG_KINDS = ("hidden", "rounds", "taste", "trust", "positions")
+CLICK_SHARES = ("3", "10")  # random positions, %
+SHOWN_METHODS = {
+    ("AOA",): "AOA",
+    ("power law, γ = 0",): "SNIPS, power law with γ = 0",
+    ("ImpressionPropensity",): "SNIPS, `ImpressionPropensity`",
+    ("correct",): "`correct`, all shown pairs",
+    ("correct, incumbent known",): "`correct`, all shown pairs and a reference value",
+    ("correct, random slots",): "`correct`, all shown pairs and 3% random positions",
+    ("correct, random slots only",): "`correct`, 3% random positions only",
+}
+DESCRIBED_KINDS = {
+    "hidden": "one version (`hidden`)",
+    "rounds": "three versions (`rounds`)",
+    "taste": "one version that knows which categories a user likes (`taste`)",
+    "trust": "users also click what they do not like (`trust`)",
+}
+COMPARED_METHODS = {
+    "AOA": "AOA",
+    "SNIPS, `LoggedPropensity`": "weights by design",
+    "`correct` with the random positions": "`correct`",
+}
+
+
+def make_impression_log_excerpt(name: str, part: int) -> Excerpt:
+    """Return the short table of one of the numbers of each cell, for all kinds of logs."""
+    columns = tuple(Column(f"`{kind}`", DETERMINISTIC, kind, part) for kind in LOG_KINDS)
+    title = DETERMINISTIC_PARTS[name]
+    return Excerpt(ACCURACY_PAGE, f"deterministic-{name}-excerpt", title, SHOWN_METHODS, columns)
+
+
+def read_random_positions() -> dict[Key, dict[str, str]]:
+    """Return the comparison of methods by kind, share of random positions and method."""
+    return read_cells(RANDOM_POSITIONS, 3)
+
+
+def format_answers_or_clicks() -> str:
+    """Return τ of `correct` and of AOA if users answer, and if their clicks are recorded."""
+    answers = read_cells(DETERMINISTIC, 1)
+    clicks = read_random_positions()
+    aoa, _, correct = COMPARED_METHODS
+    rows = []
+    for kind, label in DESCRIBED_KINDS.items():
+        taus = [answers[method,][kind].split(PART)[2] for method in ("correct, random slots only", "AOA")]
+        cells = [f"{taus[0]} ({taus[1]})"]
+        for share in CLICK_SHARES:
+            if (kind, share, correct) in clicks:
+                taus = [clicks[kind, share, method]["Kendall τ"] for method in (correct, aoa)]
+                cells.append(f"{taus[0]} ({taus[1]})")
+            else:
+                cells.append(NOT_COMPUTED)
+        rows.append([label, *cells])
+    header = ["simulated log", "answers, 3% random positions"]
+    header += [f"clicks, {share}% random positions" for share in CLICK_SHARES]
+    return markdown(header, rows)
+
+
+def format_random_positions(columns: Mapping[str, str]) -> str:
+    """Return columns of the comparison on logs with random positions, one row for each kind and share."""
+    cells = read_random_positions()
+    pairs = dict.fromkeys((kind, share) for kind, share, _ in cells)
+    header = ["kind", "random positions"]
+    header += [f"{label}, {method}" for label in columns.values() for method in COMPARED_METHODS.values()]
+    rows = []
+    for kind, share in pairs:
+        numbers = [cells[kind, share, method][column] for column in columns for method in COMPARED_METHODS]
+        rows.append([f"`{kind}`", f"{share}%", *numbers])
+    return markdown(header, rows)
+
+
+# --- Other pages ------------------------------------------------------------------------------------------
+
 ORDER_KUAIRAND = "validation/order-kuairand.csv"
 COAT = "validation/coat-snips-global.csv"
 COAT_ORDER = "validation/coat-order-snips-global.csv"
@@ -178,30 +254,7 @@ SPLITS_EXCERPT = Excerpt(
 EXCERPTS = (
     SPLITS_EXCERPT,
     replace(SPLITS_EXCERPT, page="protocol-results.md"),
-    Excerpt(
-        page="exposure-logs.md",
-        name="deterministic-excerpt",
-        title="method",
-        rows={
-            ("AOA",): "AOA",
-            ("power law, γ = 0",): "SNIPS, power law with γ = 0",
-            ("ImpressionPropensity",): "SNIPS, `ImpressionPropensity`",
-            ("correct",): "`correct` with all shown pairs",
-            (
-                "correct, incumbent known",
-            ): "`correct` with all shown pairs and the measured value of the present recommender",
-            ("correct, random slots",): "`correct` with all shown pairs and 3% random positions",
-            ("correct, random slots only",): "`correct` with 3% random positions only",
-        },
-        columns=(
-            Column("one version: error, %", DETERMINISTIC, "hidden", 0),
-            Column("coverage, %", DETERMINISTIC, "hidden", 1),
-            Column("Kendall τ", DETERMINISTIC, "hidden", 2),
-            Column("three versions: error, %", DETERMINISTIC, "rounds", 0),
-            Column("coverage, %", DETERMINISTIC, "rounds", 1),
-            Column("Kendall τ", DETERMINISTIC, "rounds", 2),
-        ),
-    ),
+    *(make_impression_log_excerpt(name, part) for part, name in enumerate(DETERMINISTIC_PARTS)),
     Excerpt(
         page="validation.md",
         name="order-kuairand-excerpt",
@@ -416,6 +469,13 @@ def make_tables() -> dict[Path, dict[str, str]]:
     """Return the short tables by page and name."""
     tables: dict[Path, dict[str, str]] = {}
     tables[DOCS / "evaluators.md"] = {"evaluators-excerpt": format_evaluators()}
+    tables[DOCS / ANSWERS_PAGE] = {"answers-or-clicks-excerpt": format_answers_or_clicks()}
+    tables[DOCS / ACCURACY_PAGE] = {
+        "random-positions-tau-excerpt": format_random_positions({"Kendall τ": "τ"}),
+        "random-positions-values-excerpt": format_random_positions(
+            {"error, %": "error, %", "coverage, %": "coverage, %"}
+        ),
+    }
     for excerpt in EXCERPTS:
         page = DOCS / excerpt.page
         tables.setdefault(page, {})[excerpt.name] = format_excerpt(excerpt)
