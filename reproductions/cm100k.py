@@ -253,7 +253,7 @@ def main() -> None:
         )
         write_tables(made, PAGE)
         write_tables(truth, CORRECTION_PAGE)
-        write_tables(correction_summary.tables(), CORRECTION_PAGE)
+        correction_summary.write_page()
         draw_gamma(measured, FIGURE)
 
 

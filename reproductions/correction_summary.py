@@ -1,10 +1,10 @@
-"""The five tables in the text of docs/correction-accuracy.md, computed from docs/tables/correction-accuracy.
+"""The tables and the figure in the text of docs/correction-accuracy.md, from docs/tables/correction-accuracy.
 
     python -m reproductions.correction_summary [--write]
 
 `reproductions.correction_truth`, `reproductions.cm100k` and `reproductions.exploring_logs` make those tables. A
 cell of theirs holds a number for each metric; the tables here have one number in a cell, for the whole ranking
-(atop) and for recall at a cut-off.
+(atop) and for recall at a cut-off. Every number of a row and a number of exposed users has the same truth.
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ from __future__ import annotations
 import argparse
 import csv
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE
 from ipseval.estimators.labels import AOA_POOLED
 from ipseval.validation._curve import WITH_INTERACTIONS
-from reproductions.tables import ROOT, deliver, markdown
+from reproductions.tables import ROOT, deliver, markdown, write_tables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PAGE = ROOT / "docs" / "correction-accuracy.md"
+FIGURE = ROOT / "docs" / "images" / "correction-accuracy.svg"
 FOLDER = ROOT / "docs" / "tables" / "correction-accuracy"
 VALUES = "correction-summary"
 COVERAGE = "correction-coverage"
@@ -30,27 +36,81 @@ INTERACTIONS = "correction-interactions"
 WARNINGS = "correction-warnings"
 WARNED = "warned, %"
 SIZES = ("0", "25", "100")
+DRAWN_SIZE = "100"
 ATOP, RECALL = 0, 1  # positions in a cell
-MISSING = "–"
+REDUCTION, COVERED, TAU = "error reduction, %", "coverage, %", "Kendall τ"
+
+# Marker, colour and label of each estimator in the figure.
+MARKS = {
+    AOA_POOLED: ("x", "0.4", "AOA"),
+    RANDOM_SAMPLE: ("s", "C1", "random sample"),
+    CORRECTED: ("o", "C0", "correct"),
+}
 
 Cells = dict[tuple[str, str], dict[str, str]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Log:
     """A log with a known or measured truth."""
 
     label: str
     table: str
     recall: str
+    content: str
+    n_items_shown: str
+    is_independent: str
+    always_warned: bool = False
+
+    @property
+    def metrics(self) -> tuple[tuple[str, int], ...]:
+        """Labels of the rows of the log, and positions of their metrics in a cell."""
+        label = f"{self.label} (warned)" if self.always_warned else self.label
+        return ((f"{label}, atop", ATOP), (f"{label}, {self.recall}", RECALL))
 
 
 LOGS = (
-    Log("KuaiRand", "truth-kuairand", "recall@10"),
-    Log("Coat", "truth-coat", "recall@5"),
-    Log("CM100K", "truth-cm100k", "recall@10"),
-    Log("simulator 1", "truth-first", "recall@5"),
-    Log("simulator 2", "truth-second", "recall@5"),
+    Log(
+        label="KuaiRand",
+        table="truth-kuairand",
+        recall="recall@10",
+        content="clicks on short videos",
+        n_items_shown="about 37",
+        is_independent="no: the model was changed after runs on it",
+        always_warned=True,
+    ),
+    Log(
+        label="Coat",
+        table="truth-coat",
+        recall="recall@5",
+        content="ratings of coats",
+        n_items_shown="at most 16",
+        is_independent="no: the prior was chosen on it",
+    ),
+    Log(
+        label="CM100K",
+        table="truth-cm100k",
+        recall="recall@10",
+        content="ratings of songs",
+        n_items_shown="about 20",
+        is_independent="yes",
+    ),
+    Log(
+        label="simulator 1",
+        table="truth-first",
+        recall="recall@5",
+        content="63 simulated logs",
+        n_items_shown="20",
+        is_independent="other seeds and sizes",
+    ),
+    Log(
+        label="simulator 2",
+        table="truth-second",
+        recall="recall@5",
+        content="63 simulated logs, some with feedback loops",
+        n_items_shown="20",
+        is_independent="other seeds and sizes",
+    ),
 )
 
 
@@ -65,40 +125,18 @@ def find_value(cells: Cells, size: str, estimator: str, column: str, position: i
     return float(cells[size, estimator][column].split()[position])
 
 
-def format_reduction(cells: Cells, size: str, estimator: str, position: int) -> str:
+def find_reduction(cells: Cells, size: str, estimator: str, position: int) -> float:
     """Return the share of the error of AOA that an estimator removes, in %."""
-    if (size, estimator) not in cells:
-        return MISSING
-    if "error reduction, %" in cells[size, estimator]:
-        return f"{find_value(cells, size, estimator, 'error reduction, %', position):.0f}"
+    if REDUCTION in cells[size, estimator]:
+        return find_value(cells, size, estimator, REDUCTION, position)
     error = find_value(cells, size, estimator, "mean absolute error", position)
     aoa_error = find_value(cells, size, AOA_POOLED, "mean absolute error", position)
-    return f"{100 * (1 - error / aoa_error):.0f}"
+    return 100 * (1 - error / aoa_error)
 
 
-def format_values(label: str, cells: Cells, position: int) -> list[str]:
-    """Return a row: the error reduction of the correction and of the random sample, with exposed users."""
-    row = [label]
-    for size in SIZES[1:]:
-        row.append(format_reduction(cells, size, CORRECTED, position))
-        row.append(format_reduction(cells, size, RANDOM_SAMPLE, position))
-    return row
-
-
-def format_coverage(label: str, cells: Cells, position: int) -> list[str]:
-    """Return a row: the coverage of the correction."""
-    row = [label]
-    for size in SIZES:
-        row.append(f"{find_value(cells, size, CORRECTED, 'coverage, %', position):.0f}")
-    return row
-
-
-def format_rankings(label: str, cells: Cells, position: int) -> list[str]:
-    """Return a row: Kendall's τ of AOA and of the correction."""
-    row = [label, f"{find_value(cells, '0', AOA_POOLED, 'Kendall τ', position):.2f}"]
-    for size in SIZES:
-        row.append(f"{find_value(cells, size, CORRECTED, 'Kendall τ', position):.2f}")
-    return row
+def has_tau(cells: Cells) -> bool:
+    """Return whether the table of a log has Kendall's τ."""
+    return TAU in cells["0", CORRECTED]
 
 
 def values_table(folder: Path = FOLDER) -> str:
@@ -106,11 +144,15 @@ def values_table(folder: Path = FOLDER) -> str:
     rows = []
     for log in LOGS:
         cells = read_cells(folder / f"{log.table}.csv")
-        rows.append(format_values(f"{log.label}, atop", cells, ATOP))
-        rows.append(format_values(f"{log.label}, {log.recall}", cells, RECALL))
+        for label, position in log.metrics:
+            row = [label]
+            for size in SIZES[1:]:
+                for estimator in (RANDOM_SAMPLE, CORRECTED):
+                    row.append(f"{find_reduction(cells, size, estimator, position):.0f}")
+            rows.append(row)
     header = ["log, metric"]
     for size in SIZES[1:]:
-        header += [f"`correct`, {size} users, %", f"random sample, {size} users, %"]
+        header += [f"{size} users: random sample, %", f"{size} users: `correct`, %"]
     return markdown(header, rows)
 
 
@@ -119,30 +161,52 @@ def coverage_table(folder: Path = FOLDER) -> str:
     rows = []
     for log in LOGS:
         cells = read_cells(folder / f"{log.table}.csv")
-        rows.append(format_coverage(f"{log.label}, atop", cells, ATOP))
-        rows.append(format_coverage(f"{log.label}, {log.recall}", cells, RECALL))
-    return markdown(["log, metric", *(f"{size} users, %" for size in SIZES)], rows)
-
-
-def rankings_table(folder: Path = FOLDER) -> str:
-    """Return the table of rankings: two metrics of every log whose true ranking is known."""
-    rows = []
-    for log in LOGS:
-        cells = read_cells(folder / f"{log.table}.csv")
-        if "Kendall τ" in cells["0", CORRECTED]:
-            rows.append(format_rankings(f"{log.label}, atop", cells, ATOP))
-            rows.append(format_rankings(f"{log.label}, {log.recall}", cells, RECALL))
-    header = ["log, metric", "τ of AOA", *(f"τ of the correction, {size} users" for size in SIZES)]
+        for label, position in log.metrics:
+            row = [label, f"{find_value(cells, SIZES[0], CORRECTED, COVERED, position):.0f}"]
+            for size in SIZES[1:]:
+                for estimator in (RANDOM_SAMPLE, CORRECTED):
+                    row.append(f"{find_value(cells, size, estimator, COVERED, position):.0f}")
+            rows.append(row)
+    header = ["log, metric", f"{SIZES[0]} users: `correct`, %"]
+    for size in SIZES[1:]:
+        header += [f"{size} users: random sample, %", f"{size} users: `correct`, %"]
     return markdown(header, rows)
 
 
-def warnings_table(folder: Path = FOLDER) -> str:
-    """Return the share of corrections that warn that the density ratio does not explain exposure, by log."""
+def rankings_table(folder: Path = FOLDER) -> str:
+    """Return the table of rankings: τ of three estimators with the same truth, for two metrics of every log."""
     rows = []
     for log in LOGS:
         cells = read_cells(folder / f"{log.table}.csv")
-        rows.append([log.label, *(cells[size, CORRECTED][WARNED] for size in SIZES)])
-    return markdown(["log", *(f"{size} users, %" for size in SIZES)], rows)
+        if not has_tau(cells):
+            continue
+        for label, position in log.metrics:
+            row = [label]
+            for size in SIZES[1:]:
+                for estimator in (AOA_POOLED, RANDOM_SAMPLE, CORRECTED):
+                    row.append(format_tau(find_value(cells, size, estimator, TAU, position)))
+            rows.append(row)
+    header = ["log, metric"]
+    for size in SIZES[1:]:
+        header += [f"{size} users: AOA", f"{size} users: random sample", f"{size} users: `correct`"]
+    return markdown(header, rows)
+
+
+def format_tau(tau: float) -> str:
+    """Return τ with a minus sign that is not a hyphen."""
+    return f"{tau:.2f}".replace("-", "−")
+
+
+def logs_table(folder: Path = FOLDER) -> str:
+    """Return the logs, and how often `correct` warns on them that its model does not explain exposure."""
+    rows = []
+    for log in LOGS:
+        cells = read_cells(folder / f"{log.table}.csv")
+        warned = [cells[size, CORRECTED][WARNED] for size in SIZES]
+        rows.append([log.label, log.content, log.n_items_shown, log.is_independent, *warned])
+    header = ["log", "content", "random items per exposed user", "independent of the choice of constants"]
+    table = markdown([*header, *(f"warned, {size} users, %" for size in SIZES)], rows)
+    return table.replace("| --- | --: | --: | --: |", "| --- | --- | --: | --- |", 1)  # text is left-aligned
 
 
 def interactions_table(folder: Path = FOLDER) -> str:
@@ -152,10 +216,11 @@ def interactions_table(folder: Path = FOLDER) -> str:
         cells = read_cells(folder / f"{log.table}.csv")
         if ("0", WITH_INTERACTIONS) not in cells:
             continue
-        for label, position in (("atop", ATOP), (log.recall, RECALL)):
-            positives = format_reduction(cells, "0", CORRECTED, position)
-            interactions = format_reduction(cells, "0", WITH_INTERACTIONS, position)
-            rows.append([f"{log.label}, {label}", positives, interactions])
+        for label, position in log.metrics:
+            row = [label]
+            for estimator in (CORRECTED, WITH_INTERACTIONS):
+                row.append(f"{find_reduction(cells, '0', estimator, position):.0f}")
+            rows.append(row)
     return markdown(["log, metric", "reduction, positives only, %", "reduction, all interactions, %"], rows)
 
 
@@ -181,15 +246,76 @@ def tables(folder: Path = FOLDER) -> dict[str, str]:
         RANKINGS: rankings_table(folder),
         EXPLORING: exploring_table(folder),
         INTERACTIONS: interactions_table(folder),
-        WARNINGS: warnings_table(folder),
+        WARNINGS: logs_table(folder),
     }
+
+
+def draw(path: Path = FIGURE, folder: Path = FOLDER) -> None:
+    """Draw the error reduction and Kendall's τ with 100 exposed users, for two metrics of every log."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot
+
+    labels: list[str] = []
+    reductions: dict[str, list[float]] = {RANDOM_SAMPLE: [], CORRECTED: []}
+    taus: dict[str, list[float]] = {AOA_POOLED: [], RANDOM_SAMPLE: [], CORRECTED: []}
+    for log in LOGS:
+        cells = read_cells(folder / f"{log.table}.csv")
+        for label, position in log.metrics:
+            labels.append(label)
+            for estimator, values in reductions.items():
+                values.append(find_reduction(cells, DRAWN_SIZE, estimator, position))
+            for estimator, values in taus.items():
+                tau = float("nan")
+                if has_tau(cells):
+                    tau = find_value(cells, DRAWN_SIZE, estimator, TAU, position)
+                values.append(tau)
+
+    with pyplot.rc_context({"svg.hashsalt": "correction-accuracy", "font.size": 9}):
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
+        draw_dots(left, reductions)
+        draw_dots(right, taus)
+        left.set_yticks(range(len(labels)), labels)
+        left.invert_yaxis()
+        left.set_xlim(70, 101)
+        right.set_xlim(-0.2, 1)
+        left.set_xlabel("share of the error of AOA that is removed, %")
+        right.set_xlabel("Kendall's τ with the true ranking")
+        for row, tau in enumerate(taus[CORRECTED]):
+            if isnan(tau):
+                right.text(0.4, row, "not stored", color="0.5", ha="center", va="center", backgroundcolor="w")
+        for axes in (left, right):
+            axes.grid(axis="y", linewidth=0.4)
+            axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+        figure.savefig(path, metadata={"Date": None})
+        pyplot.close(figure)
+
+
+def draw_dots(axes: Axes, values: dict[str, list[float]]) -> None:
+    """Draw the values of each estimator, one row per log and metric."""
+    for estimator, row in values.items():
+        marker, color, label = MARKS[estimator]
+        axes.plot(row, range(len(row)), marker, color=color, label=label, markersize=5, alpha=0.8)
+
+
+def write_page() -> None:
+    """Put the tables into the page, and draw its figure."""
+    write_tables(tables(), PAGE)
+    draw()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
+    parser.add_argument(
+        "--write", action="store_true", help=f"put the tables and the figure into {PAGE.name}"
+    )
     options = parser.parse_args()
-    deliver(tables(), PAGE if options.write else None)
+    if options.write:
+        write_page()
+    else:
+        deliver(tables(), None)
 
 
 if __name__ == "__main__":

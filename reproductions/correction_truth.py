@@ -448,7 +448,7 @@ def main(arguments: list[str] | None = None) -> None:
             if f"<!-- {name} -->" in text or f"(tables/{PAGE.stem}/{name}.csv)" in text:
                 placed[name] = table_text
         write_tables(placed, PAGE)
-        write_tables(correction_summary.tables(), PAGE)
+        correction_summary.write_page()
     print("\n\n".join(f"{name}\n{one}" for name, one in made.items()))
 
 

@@ -175,7 +175,7 @@ def compute_upper_limit(wrong: int, total: int, ratio: float, error: float) -> f
 
 
 def name_table(rows: pd.DataFrame) -> str:
-    """Return how often names are wrong: by P alone and by the rule, with upper ends of 90% intervals."""
+    """Return how often names are wrong: by the rule and by P alone, with upper ends of 90% intervals."""
     parts: dict[str, pd.DataFrame] = {"all": rows}
     for size in SIZES:
         parts[f"{size} users"] = rows[rows["size"] == size]
@@ -190,7 +190,7 @@ def name_table(rows: pd.DataFrame) -> str:
     for name, part in parts.items():
         cells = [name, f"{part.groupby(['source', 'number']).ngroups}"]
         totals = []
-        for rule in ("P", "rule"):
+        for rule in ("rule", "P"):
             wrong, total, ratio, error = share_wrong(part, rule)
             totals.append(total)
             if total:
@@ -198,9 +198,15 @@ def name_table(rows: pd.DataFrame) -> str:
                 cells.append(f"{wrong} of {total}: {100 * ratio:.1f}% (≤ {100 * upper:.1f}%)")
             else:
                 cells.append("–")
-        cells.append(f"{100 * totals[1] / totals[0]:.0f}%" if totals[0] else "–")
+        cells.append(f"{100 * totals[0] / totals[1]:.0f}%" if totals[1] else "–")
         lines.append(cells)
-    header = ("", "logs", "wrong by P ≥ 0.95 alone", "wrong by the rule", "names kept")
+    header = (
+        "",
+        "logs",
+        "wrong winners of `correct`",
+        "wrong by condition 3 alone",
+        "winners kept by condition 4",
+    )
     return markdown(header, lines)
 
 

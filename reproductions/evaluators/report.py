@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -202,7 +203,12 @@ def tabulate_gain_of_correct(scores: ScoresByLog) -> str:
     if not rows:
         return ""
     header = ("log, exposed users", "mean of metrics", *METRICS, "change of Kendall τ")
-    return markdown(header, rows)
+    return drop_minus_of_zero(markdown(header, rows))
+
+
+def drop_minus_of_zero(text: str) -> str:
+    """Return the text with 0.00 in place of -0.00."""
+    return re.sub(r"-(0\.0+)(?!\d)", r"\1", text)
 
 
 def format_points(interval: Interval) -> str:
