@@ -132,6 +132,11 @@ def _word_suppressed(reasons: Sequence[Note]) -> str:
     return f"suppressed: {join_notes(*reasons)}"
 
 
+def _word_short_lists(n: int, n_all: int, cutoff: int) -> str:
+    verb = "is" if n == 1 else "are"
+    return f"{n:,} of {n_all:,} lists {verb} shorter than {cutoff}, padded with misses"
+
+
 def _word_users_without_list(n: int, left_out: bool) -> str:
     text = f"{format_count(n, 'user')} without a list"
     if left_out:
@@ -190,7 +195,7 @@ WORDINGS = {
     ),
     "short_lists": Wording(
         "note",
-        lambda n, n_all, cutoff: f"{n:,} of {n_all:,} lists are shorter than {cutoff}, padded with misses",
+        _word_short_lists,
     ),
     "no_list_of_some_model": Wording(
         "note", lambda n, units: f"{n:,} {units} without a list by some model are left out of all"
