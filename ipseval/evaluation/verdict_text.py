@@ -201,9 +201,10 @@ def _count_insignificant_firsts(verdict: Verdict) -> int:
 
 
 def _write_first_in_log(verdict: Verdict, on_metric: str, *, with_significance: bool) -> str:
-    """Return the sentence on the first recommender by AOA, with the weights and γ that agree.
+    """Return the sentences on the first recommender by AOA, with the weights and γ that agree.
 
-    The rival by weights is named unless it is that of AOA.
+    The rival by weights is named unless it is that of AOA. The range of γ has a sentence of its own where no
+    weighted estimate is printed, because it is one by SNIPS.
     """
     ranking = verdict.primary_ranking
     test = _describe_test(ranking, with_significance=with_significance)
@@ -219,11 +220,14 @@ def _write_first_in_log(verdict: Verdict, on_metric: str, *, with_significance: 
             )
         criteria.append(f"by {_name_estimator(verdict, verdict.weighted, test)}")
 
-    successor = ""
-    if verdict.gamma_range is not None:
-        criteria.append(_describe_range_criterion(verdict))
-        successor = _describe_successor(verdict)
-    return f"In the log, {ranking.highest} ranks first{on_metric} {_join_phrases(criteria)}{successor}."
+    first = f"In the log, {ranking.highest} ranks first{on_metric}"
+    if verdict.gamma_range is None:
+        return f"{first} {_join_phrases(criteria)}."
+    range_clause = f"for {describe_range(verdict.gamma_range)}"
+    successor = _describe_successor(verdict)
+    if not verdict.weighted:
+        return f"{first} {_join_phrases(criteria)}. By SNIPS, it does so {range_clause}{successor}."
+    return f"{first} {_join_phrases([*criteria, range_clause])}{successor}."
 
 
 def _join_phrases(phrases: Sequence[str]) -> str:
@@ -233,16 +237,15 @@ def _join_phrases(phrases: Sequence[str]) -> str:
     return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
 
 
-def _describe_range_criterion(verdict: Verdict) -> str:
-    """Return the phrase on the range of γ; it names SNIPS where no weighted estimate is printed."""
-    assert verdict.gamma_range is not None  # the caller states the range
-    phrase = f"for {describe_range(verdict.gamma_range)}"
-    return phrase if verdict.weighted else f"by SNIPS {phrase}"
-
-
 def describe_range(gamma_range: GammaRange) -> str:
-    """Return a range of γ as text."""
-    interval = f"[{format_number(gamma_range.low)}, {format_number(gamma_range.high)}]"
+    """Return a range of γ as text, with two decimals unless it ends at a limit of the examined values."""
+    low = format_number(gamma_range.low)
+    if gamma_range.low > gamma_range.lowest:
+        low = format_fixed(gamma_range.low, 2)
+    high = format_number(gamma_range.high)
+    if gamma_range.high < gamma_range.highest:
+        high = format_fixed(gamma_range.high, 2)
+    interval = f"[{low}, {high}]"
     if gamma_range.is_everywhere:
         return f"every γ in {interval}"
     return f"γ in {interval}"
@@ -259,7 +262,7 @@ def _describe_successor(verdict: Verdict) -> str:
     if not successor or (verdict.has_rival and successor == verdict.highest_by_weights):
         return ""
     comparative = "larger" if gamma_range.next_above else "smaller"
-    return f"; for slightly {comparative} γ, {successor} does"
+    return f"; for slightly {comparative} γ, {successor} ranks first"
 
 
 def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str:
@@ -446,10 +449,13 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict, adverb: str) 
     The range of γ follows where the first recommender changes with γ, on this metric or on the first one.
     """
     by_estimator = _summarize_first(verdict, verdict.primary_estimator, headline)
-    clause = f"{verdict.highest_model} {adverb}ranks first by {by_estimator}"
+    in_the_log = " in the log" if verdict.unweighted else ""
+    clause = f"{verdict.highest_model} {adverb}ranks first{in_the_log} by {by_estimator}"
     range_clause = ""
     if verdict.gamma_range is not None and (verdict.changes_with_gamma or headline.changes_with_gamma):
-        range_clause = _describe_range_criterion(verdict)
+        range_clause = f"for {describe_range(verdict.gamma_range)}"
+        if not verdict.weighted:
+            range_clause = f"by SNIPS {range_clause}"
 
     by_weights = ""
     if verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
@@ -462,26 +468,24 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict, adverb: str) 
     if range_clause:
         clause += f" and {range_clause}"
     if by_weights:
-        clause += f", and {verdict.highest_by_weights} ranks first by {by_weights}"
+        clause += f", and {verdict.highest_by_weights} by {by_weights}"
     return clause
 
 
 def _summarize_first(verdict: Verdict, label: str, headline: Verdict) -> str:
     """Return an estimator with the p-value of its first recommender.
 
-    The rival is named unless the two recommenders are those that the sentence on the first metric compares.
+    The rival is named unless a weighted estimate is printed and the two recommenders are those that the sentence
+    on the first metric compares.
     """
     ranking = verdict.rankings[label]
-    details = []
-    if ranking.closest_rival:
-        details.append(format_p_value(ranking.closest_p_value))
-        if {ranking.highest, ranking.closest_rival} != set(_get_compared_pair(headline)):
-            details.append(f"against {ranking.closest_rival}")
-        if label == verdict.unweighted:
-            details.append("in the log")
-    if not details:
+    if not ranking.closest_rival:
         return verdict.name_estimator(label)
-    return f"{verdict.name_estimator(label)} ({' '.join(details)})"
+    test = format_p_value(ranking.closest_p_value)
+    compared_pair = {ranking.highest, ranking.closest_rival}
+    if not verdict.weighted or compared_pair != set(_get_compared_pair(headline)):
+        test += f" against {ranking.closest_rival}"
+    return f"{verdict.name_estimator(label)} ({test})"
 
 
 def _get_compared_pair(verdict: Verdict) -> tuple[str, str]:

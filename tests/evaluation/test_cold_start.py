@@ -98,7 +98,7 @@ def test_the_verdict_states_the_first_place_among_the_other_users_where_it_diffe
     assert (first.models, first.rival) == (("taste",), "popular")
     assert first.p_value == pytest.approx(p_value, rel=1e-9)
     sentence = "Among users with training interactions, taste ranks first by AOA (p = 0.021 against popular)."
-    assert evaluation.verdict.split(" AOA is")[0].endswith(sentence)
+    assert evaluation.verdict.split(" AOA: ")[0].endswith(sentence)
 
 
 def evaluation_of_warm_users(n_cold: int, **options: float) -> ipseval.Evaluation:

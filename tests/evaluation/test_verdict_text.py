@@ -104,17 +104,19 @@ def test_the_power_law_is_stated_with_the_value_of_gamma(gamma, words):
         (GammaRange("a", -1.0, 3.0, -1.0, 3.0), "for every γ in [−1, 3]."),
         (
             GammaRange("a", -1.0, 0.25, -1.0, 3.0, "", "c"),
-            "for γ in [−1, 0.25]; for slightly larger γ, c does.",
+            "for γ in [−1, 0.25]; for slightly larger γ, c ranks first.",
         ),
         (
             GammaRange("a", 0.5, 3.0, -1.0, 3.0, "b", ""),
-            "for γ in [0.5, 3]; for slightly smaller γ, b does.",
+            "for γ in [0.50, 3]; for slightly smaller γ, b ranks first.",
         ),
         (GammaRange("a", -1.0, 0.25, -1.0, 3.0), "for γ in [−1, 0.25]."),
     ],
 )
 def test_the_range_of_gamma_is_stated_with_the_recommender_that_overtakes(gamma_range, clause):
-    assert conclusion(replace(decide(AB), gamma_range=gamma_range)).endswith(f" and by SNIPS {clause}")
+    assert conclusion(replace(decide(AB), gamma_range=gamma_range)).endswith(
+        f". By SNIPS, it does so {clause}"
+    )
     agreeing = replace(decide(AB, AB, gamma=0.0), gamma_range=gamma_range)
     assert conclusion(agreeing).endswith(f" and {clause} Neither is significant.")
 
@@ -123,7 +125,7 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     gamma_range = GammaRange("a", -1.0, -0.2, -1.0, 3.0, "", "b")
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
-        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.2]. "
+        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.20]. "
         "By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither is significant."
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
@@ -237,11 +239,11 @@ def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_th
     headline = replace(decide(AB, AB, gamma=0.0), gamma_range=everywhere)
     verdict = replace(decide(AB, AB, gamma=0.0, metric="cg@10"), gamma_range=changing)
     assert conclusion(headline, verdict).endswith(
-        "On cg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40), and for γ in [−1, 0.85]."
+        "On cg@10, a ranks first in the log by AOA (p = 0.40) and SNIPS (p = 0.40), and for γ in [−1, 0.85]."
     )
     same = replace(verdict, gamma_range=everywhere)
     assert conclusion(headline, same).endswith(
-        " On cg@10, a also ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40)."
+        " On cg@10, a also ranks first in the log by AOA (p = 0.40) and SNIPS (p = 0.40)."
     )
 
 
@@ -253,14 +255,14 @@ def test_a_change_with_gamma_on_another_metric_is_stated_also_if_the_first_metri
     contradicted = replace(decide(AB, BA, gamma=0.0, metric="ndcg@10", significant=("ab",)), gamma_range=late)
     without_weights = replace(decide(AB, metric="ndcg@10", significant=("ab",)), gamma_range=late)
     assert conclusion(headline, agreeing).endswith(
-        " On ndcg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40), and for γ in [−1, 0.04]."
+        " On ndcg@10, a ranks first in the log by AOA (p = 0.40) and SNIPS (p = 0.40), and for γ in [−1, 0.04]."
     )
     assert conclusion(headline, contradicted).endswith(
-        " On ndcg@10, a ranks first by AOA (p = 0.002 in the log) and for γ in [−1, 0.04], and b ranks first by "
-        "SNIPS (p = 0.002)."
+        " On ndcg@10, a ranks first in the log by AOA (p = 0.002) and for γ in [−1, 0.04], and b by SNIPS "
+        "(p = 0.002)."
     )
     assert conclusion(replace(decide(AB), gamma_range=early), without_weights).endswith(
-        " On ndcg@10, a ranks first by AOA (p = 0.002 in the log) and by SNIPS for γ in [−1, 0.04]."
+        " On ndcg@10, a ranks first in the log by AOA (p = 0.002 against b) and by SNIPS for γ in [−1, 0.04]."
     )
 
 
@@ -270,7 +272,7 @@ def test_the_same_conclusion_on_another_metric_states_a_different_range_of_gamma
     headline = replace(decide(AB), gamma_range=early)
     verdict = replace(decide(AB, metric="ndcg@10"), gamma_range=late)
     assert conclusion(headline, verdict).endswith(
-        " On ndcg@10, a also ranks first by AOA (p = 0.40 in the log) and by SNIPS for γ in [−1, 0.04]."
+        " On ndcg@10, a also ranks first in the log by AOA (p = 0.40 against b) and by SNIPS for γ in [−1, 0.04]."
     )
     third = replace(verdict, metric="ap@10")
     assert conclusion(headline, verdict, third).endswith(
@@ -351,7 +353,7 @@ def test_other_metrics_are_grouped_by_their_conclusion():
     first = decide(AB)
     second = decide(AB, metric="mean_dcg@10")
     assert conclusion(first, second).endswith(
-        " On mean_dcg@10, a also ranks first by AOA (p = 0.40 in the log)."
+        " On mean_dcg@10, a also ranks first in the log by AOA (p = 0.40 against b)."
     )
     third = decide(AB, metric="rr")
     assert conclusion(first, second, third).endswith(
@@ -359,19 +361,19 @@ def test_other_metrics_are_grouped_by_their_conclusion():
     )
     disagreeing = decide(BA, metric="mean_dcg@10")
     assert conclusion(first, disagreeing).endswith(
-        " On mean_dcg@10, b ranks first by AOA (p = 0.40 in the log)."
+        " On mean_dcg@10, b ranks first in the log by AOA (p = 0.40 against a)."
     )
     significant = decide(AB, metric="mean_dcg@10", significant=("ab",))
     assert conclusion(first, significant).endswith(
-        " On mean_dcg@10, a ranks first by AOA (p = 0.002 in the log)."
+        " On mean_dcg@10, a ranks first in the log by AOA (p = 0.002 against b)."
     )
     contradicted = decide(AB, BA, gamma=0.0)
     consistent = decide(AB, AB, gamma=0.0, metric="mean_dcg@10")
     assert conclusion(consistent, contradicted).endswith(
-        " On recall@10, a ranks first by AOA (p = 0.40 in the log), and b ranks first by SNIPS (p = 0.40)."
+        " On recall@10, a ranks first in the log by AOA (p = 0.40), and b by SNIPS (p = 0.40)."
     )
     assert conclusion(contradicted, consistent).endswith(
-        " On mean_dcg@10, a ranks first by AOA (p = 0.40 in the log) and SNIPS (p = 0.40)."
+        " On mean_dcg@10, a ranks first in the log by AOA (p = 0.40) and SNIPS (p = 0.40)."
     )
     tied = decide({"a": 0.2, "b": 0.2}, metric="mean_dcg@10")
     assert conclusion(first, tied).endswith(" On mean_dcg@10, a and b are tied for first place in the log.")
@@ -407,7 +409,7 @@ def test_another_metric_names_a_rival_that_the_first_metric_did_not_name():
     first = decide(ABC, significant=("ac", "ab"))
     second = decide({"a": 0.3, "b": 0.1, "c": 0.2}, metric="mean_dcg@10")
     assert conclusion(first, second).endswith(
-        " On mean_dcg@10, a ranks first by AOA (p = 0.40 against c in the log)."
+        " On mean_dcg@10, a ranks first in the log by AOA (p = 0.40 against c)."
     )
 
 
