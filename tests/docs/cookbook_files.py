@@ -130,10 +130,10 @@ def write_small(folder: Path) -> None:
     np.save(folder / "items.npy", list("vwxyz"))
     np.save(folder / "scores.npy", np.arange(15.0).reshape(3, 5) % 7)
     # What implicit 0.7.3 returns in this recipe: two items that are new to the user, then one that is not.
-    np.save(folder / "places.npy", [[2, 3, 1], [1, 3, 2], [0, 2, 1]])
+    np.save(folder / "columns.npy", [[2, 3, 1], [1, 3, 2], [0, 2, 1]])
     lowest = float(np.finfo(np.float32).min)  # the score of items that implicit should leave out
-    place_scores = [[0.0055, 0.0041, lowest], [0.0058, 0.0002, lowest], [0.0043, 0.0002, lowest]]
-    np.save(folder / "place_scores.npy", place_scores)
+    column_scores = [[0.0055, 0.0041, lowest], [0.0058, 0.0002, lowest], [0.0043, 0.0002, lowest]]
+    np.save(folder / "column_scores.npy", column_scores)
     weeks = [
         (user, item, week) for week in range(4) for user in ("ann", "bob") for item in ("milk", "bread", week)
     ]
