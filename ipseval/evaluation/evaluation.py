@@ -790,7 +790,9 @@ class Evaluation(Result):
             )
             p_values = []
             for estimator, model in zip(part["estimator"], part["model"], strict=True):
-                _, p_value = self._pair_tests[layout.metric, estimator].of(model, first)
+                _, p_value = self._pair_tests[layout.metric, estimator].get_difference_and_p_value(
+                    model, first
+                )
                 p_values.append(p_value)
             part["p_adjusted"] = p_values
             parts.append(part)
@@ -1022,7 +1024,7 @@ class Evaluation(Result):
             label = resolve_choice("metric", metric, metrics)
         estimator = self._find_weighted_estimator(weighted)
         baseline = get_unweighted_estimator(estimator.target) if plain is None else resolve_estimator(plain)
-        return Decomposition.of(groups[0], self.samples, metrics[label], baseline, estimator)
+        return Decomposition.from_samples(groups[0], self.samples, metrics[label], baseline, estimator)
 
     def _find_weighted_estimator(self, weighted: str | Estimator | None) -> Estimator:
         """Return the estimator of a label; by default the first weighted one of this evaluation."""

@@ -29,7 +29,7 @@ class Own(Estimator):
     def sums(self, sample, metric):
         ranked, weights = sample.ranked, self.weight_positives(sample)
         total, values = ranked.sum_by_user(weights), metric.user_values(ranked, weights, ties=sample.ties)
-        return UserSums.of(ranked.users, total * values, total)
+        return UserSums.from_values(ranked.users, total * values, total)
 
     def weight_positives(self, sample):
         return sample.weights / sample.ranked.counts[sample.ranked.segment]

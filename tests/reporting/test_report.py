@@ -147,9 +147,9 @@ def test_the_mark_of_a_difference_is_that_of_the_paired_test_with_its_correction
 
 def test_bounds_have_a_zero_before_the_point_and_no_bound_is_minus_zero():
     frame = pd.DataFrame({"model": ["a"], "x": [-0.02], "x_low": [-0.0001], "x_high": [1.05]})
-    (row,) = Table.of(frame, formats=".3f").rows
+    (row,) = Table.from_frame(frame, formats=".3f").rows
     assert [cell.text for cell in row] == ["a", "-0.020 [0.000, 1.050]"]
-    (row,) = Table.of(frame.assign(x_low=-0.3), formats=".2f").rows
+    (row,) = Table.from_frame(frame.assign(x_low=-0.3), formats=".2f").rows
     assert row[1].text == "-0.02 [-0.30, 1.05]"
 
 
@@ -169,7 +169,7 @@ def test_letters_are_explained_where_they_can_stand(evaluation):
 
 def make_notes(text: str) -> tuple[Note, ...]:
     """Return a note with a text; none without one."""
-    return (Note.of("text", text=text),) if text else ()
+    return (Note.create("text", text=text),) if text else ()
 
 
 def by_hand(values, errors, told_apart=(), flags=("", "")):
@@ -413,20 +413,20 @@ def test_names_are_shortened_by_what_all_share_where_the_rest_is_short():
 
 def test_bounds_of_a_name_of_several_words_stand_beside_it():
     frame = pd.DataFrame({"my_gain": [0.5], "my_gain_low": [0.4], "my_gain_high": [0.6], "a_low": ["x"]})
-    table = Table.of(frame, formats=".1f")
+    table = Table.from_frame(frame, formats=".1f")
     assert table.header == ("my_gain", "a_low")
     assert table.rows == ((Cell("0.5 [0.4, 0.6]"), Cell("x")),)
     assert table.words == {0, 1}
-    apart = Table.of(frame, formats=".1f", intervals=False, n_keys=2)
+    apart = Table.from_frame(frame, formats=".1f", intervals=False, n_keys=2)
     assert apart.header == tuple(frame.columns)
     assert (apart.n_keys, apart.words, apart.folded) == (2, {0, 1, 3}, False)
     strange = pd.DataFrame({"n": [1000, 2000], "x": [1234.5, NAN], "v": [None, "a"]}).astype({"v": object})
-    assert [[cell.text for cell in row] for row in Table.of(strange).rows] == [
+    assert [[cell.text for cell in row] for row in Table.from_frame(strange).rows] == [
         ["1,000", "1234", "undefined"],
         ["2,000", "undefined", "a"],
     ]
     words, counts = pd.Series([None, "b"], dtype=object), pd.array([1, None], dtype="Int64")
-    (first, second) = Table.of(pd.DataFrame({"words": words, "counts": counts})).rows
+    (first, second) = Table.from_frame(pd.DataFrame({"words": words, "counts": counts})).rows
     assert [cell.text for cell in (*first, *second)] == ["undefined", "1", "b", "undefined"]
 
 

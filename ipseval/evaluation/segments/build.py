@@ -91,7 +91,7 @@ def _build_cell(
     for n in cell_sums.n_undefined:
         group_notes = cell_sums.notes
         if n:
-            group_notes = (*group_notes, Note.of("undefined_users", n=int(n), unit=sums.unit))
+            group_notes = (*group_notes, Note.create("undefined_users", n=int(n), unit=sums.unit))
         cell_notes.append(group_notes)
 
     return SegmentCell(
@@ -218,7 +218,7 @@ def _assess_reliability(
             limit = MIN_RELIABLE_USERS
             if n_effective < MIN_VISIBLE_USERS:
                 limit = MIN_VISIBLE_USERS
-            group_flags.append(Note.of("few_effective_users", n=n_effective, limit=limit))
+            group_flags.append(Note.create("few_effective_users", n=n_effective, limit=limit))
         weight_sums = None if weights is None else weights[group]
         if weight_sums:
             group_flags += find_weight_flags(weight_sums, int(n_positives[group]))
@@ -247,4 +247,6 @@ def segment_evaluation(evaluation: Any, groups: Groups) -> Segments:
                 model_sums.append(evaluation.estimates[model, *labels].user_sums)
 
             sums[labels] = model_sums
-    return build_evaluation_segments(evaluation, SegmentSums.of(groups, samples, sums, metrics, estimators))
+    return build_evaluation_segments(
+        evaluation, SegmentSums.from_samples(groups, samples, sums, metrics, estimators)
+    )
