@@ -107,7 +107,7 @@ def card(label: str | Metric) -> str:
         aoa-pooled   biased unless all propensities are equal
         ips          exactly unbiased given the propensities
         snips        not consistent in users: a bias of order 1/(positives per user) stays, even with the...
-        snips-global nearly consistent given relative propensities and equally exposed users
+        snips-global nearly consistent given relative propensities, equally exposed users, and...
         snips-pooled consistent given relative propensities, for the average over all relevant pairs
     """
     if isinstance(label, str):

@@ -35,7 +35,10 @@ CLAIMS_OF_MEANS = {
         "not consistent",
         "in users: a bias of order 1/(positives per user) stays, even with the true propensities",
     ),
-    "global": Claim("nearly consistent", "given relative propensities and equally exposed users"),
+    "global": Claim(
+        "nearly consistent",
+        "given relative propensities, equally exposed users, and held-out interactions of nearly all users",
+    ),
     "pooled": Claim("consistent", "given relative propensities, for the average over all relevant pairs"),
 }
 
