@@ -17,6 +17,7 @@ import pytest
 import ipseval
 from ipseval.estimators import Note
 from ipseval.reporting import Tables
+from ipseval.validation.simulation import World
 from tests.inside import reporting as report
 from tests.inside.estimators import SampleSize, resolve_estimator
 from tests.inside.evaluation import (
@@ -31,6 +32,7 @@ from tests.inside.inference import PairTests
 from tests.inside.reporting import (
     Cell,
     Heading,
+    Notes,
     Remark,
     Table,
     count_decimals,
@@ -470,10 +472,35 @@ def test_digits_are_at_most_17(writer):
         write(digits=18)
 
 
+def test_a_report_of_two_evaluations_has_the_verdict_of_each_with_its_tables():
+    world = World(n_users=500, n_items=200, mean_relevant=20, rng=0)
+    evaluations = []
+    for number in (1, 5):
+        split = world.split(rng=number)
+        models = world.example_models(split, rng=2)
+        models = {name: models[name] for name in ("taste", "popular")}
+        evaluations.append(ipseval.evaluate(models, split, metrics=["recall@10"]))
+
+    first_verdict, second_verdict = (evaluation.verdict for evaluation in evaluations)
+    assert first_verdict.startswith("No clear winner.")
+    assert second_verdict.startswith("In the log, taste ranks first by AOA (p = 0.024")
+    made = report.Report(evaluations)
+    latex = made.to_latex()
+    first_part, heading, second_part = latex.partition("\n\\paragraph{2 recommenders, 436 users")
+    assert heading
+    assert first_part.count("Verdict: No clear winner.") == 1
+    assert second_part.count("Verdict: In the log, taste ranks first by AOA (p = 0.024") == 1
+    assert latex.count("Verdict: ") == 2
+    for text in (str(made), made.to_markdown(), made.to_html()):
+        assert "(p = 0.024 against popular)" in " ".join(text.split())
+
+
 def test_a_report_of_several_results_has_their_parts_behind_the_first():
     first, second = Made("a", ("x", "y")), Made("b", ("y", "x", ""))
     text = report.Report([first, second]).tables()
-    assert [getattr(part, "text", None) or part.header[0] for part in text.parts] == [
+    assert text.parts[3] == Notes(("Data: no",))
+    text_parts = [*text.parts[:3], *text.parts[4:]]
+    assert [getattr(part, "text", None) or part.header[0] for part in text_parts] == [
         *"aa",
         "summary of b",
         *"bbb",
@@ -482,9 +509,10 @@ def test_a_report_of_several_results_has_their_parts_behind_the_first():
     page = report.Report([first, second]).tables(digits=3, page=True)
     assert [part.metric for part in page.parts] == ["x", "y"]
     assert page.appendix[0] == Heading("summary of b", folded=True)
-    assert [part.metric for part in page.appendix[1:3]] == ["x", ""]
-    assert page.appendix[3:] == ("Groups by other metrics: .frame.", Heading("more"))
-    assert page.appendix[1].rows[0][0].text == "3"
+    assert page.appendix[1] == Notes(("Data: no",))
+    assert [part.metric for part in page.appendix[2:4]] == ["x", ""]
+    assert page.appendix[4:] == ("Groups by other metrics: .frame.", Heading("more"))
+    assert page.appendix[2].rows[0][0].text == "3"
     same = report.Report((first, Made("b", ("x",)))).tables(page=True)
     assert "Groups by other metrics: .frame." not in same.appendix
     for none in ([], [3], [first, 3], "ab", first):
