@@ -115,7 +115,7 @@ def find_warnings(scores: np.ndarray, split: ipseval.Split) -> tuple[list[str], 
     """Return the codes of the warnings, and the seconds of the ranking and of the checks."""
     start = time.process_time()
     ranked = ipseval.rank_positives(scores, split)
-    TrainingCounts.of(split.train)  # which `evaluate` computes in any case
+    TrainingCounts.from_interactions(split.train)  # which `evaluate` computes in any case
     middle = time.process_time()
     found = check_sanity({"model": ranked}, {"model": scores}, split)
     end = time.process_time()

@@ -35,7 +35,7 @@ def measure_engine(workload: Workload, engine: str, repeats: int) -> list[float]
     lists = rank(top_k=10)
     propensity = ipseval.PowerLawPropensity(gamma=0, unseen="smooth").fit(split.train)
     evaluation = ipseval.evaluate_ranks({"m": ranked}, propensity=propensity, low_ess="ignore")
-    counts = TrainingCounts.of(split.train)
+    counts = TrainingCounts.from_interactions(split.train)
     labels = [f"{name}@10" for name in MEASURES]
     vectors = np.asarray(workload.item_factors, dtype=np.float64)
 

@@ -38,11 +38,11 @@ def copies(size: int) -> Callable[..., Pair]:
 def almost_copies(size: int) -> Callable[..., Pair]:
     """Return groups of items that differ in the last bits of single precision."""
 
-    def of(rng: np.random.Generator, user: np.ndarray, item: np.ndarray) -> Pair:
+    def add_noise(rng: np.random.Generator, user: np.ndarray, item: np.ndarray) -> Pair:
         bits = (1 + 1e-7 * rng.integers(-2, 3, size=item.shape)).astype("f4")
         return user, groups(rng, item, size) * bits
 
-    return of
+    return add_noise
 
 
 def rounding_noise(rng: np.random.Generator, user: np.ndarray, item: np.ndarray) -> Pair:

@@ -130,7 +130,7 @@ def judge(cell: Cell, number: int) -> Iterator[dict[str, float | str]]:
     by_users = order_agreement(data.a, data.b, k=1, n_draws=N_USER_DRAWS, rng=number)
     results = build_results(data, "log", number)
     row = build_study(results, cell.n).compare_levels("split").iloc[0]
-    orders = [RowOrders.of(result.replicates) for result in results]
+    orders = [RowOrders.from_values(result.replicates) for result in results]
     resampled = compute_agreement(orders[0], orders[1], (1,))
     for measure in MEASURES:
         true_value = data.truth.values[measure]

@@ -63,7 +63,7 @@ class Case:
     truth: pd.Series  # by model and metric
 
     @classmethod
-    def of(cls, source: str, number: int) -> Case:
+    def build(cls, source: str, number: int) -> Case:
         """Return a world of a simulator."""
         if source == "first":
             setting, rng = correction_family.HELD_OUT, np.random.default_rng([SEED, number])
@@ -230,7 +230,7 @@ PARTS = {
 def judged(at: tuple[str, int]) -> pd.DataFrame:
     """Return all scores of one world."""
     warnings.simplefilter("ignore")
-    case, rows = Case.of(*at), []
+    case, rows = Case.build(*at), []
     for place, (part, make) in enumerate(PARTS.items()):
         rng = np.random.default_rng([SEED, at[1], place])
         rows += [{"part": part, "kind": case.kind} | row for row in make(case, rng)]

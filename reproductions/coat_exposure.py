@@ -97,7 +97,7 @@ def estimates(
     models = {name: train(split.train) for name, train in recommenders().items()}
     common: dict[str, Any] = {"metrics": METRICS, "low_ess": "ignore"}
 
-    def of(frame: pd.DataFrame, label: str) -> pd.Series:
+    def select_estimates(frame: pd.DataFrame, label: str) -> pd.Series:
         return frame[frame["estimator"] == label].set_index(["model", "metric"])["estimate"]
 
     for gamma in (0, 1):
@@ -105,8 +105,8 @@ def estimates(
         labels = [PLAIN, "snips-pooled"]
         frame = ipseval.evaluate(models, split, propensity=rule, estimators=labels, **common).frame
         if not gamma:
-            yield PLAIN, of(frame, PLAIN)
-        yield f"snips-pooled, popularity, γ = {gamma}", of(frame, "snips-pooled")
+            yield PLAIN, select_estimates(frame, PLAIN)
+        yield f"snips-pooled, popularity, γ = {gamma}", select_estimates(frame, "snips-pooled")
     chances = {"by item": ImpressionPropensity(log=log), "by pair": ByOdds(log).fit(split, rng)}
     for name, chance in chances.items():
         for reward, model in REWARDS.items():
@@ -119,9 +119,9 @@ def estimates(
             for label in labels:
                 rest = f", rewards by {reward}" if label in ("dm", "dr") else ""
                 seen = "" if label == "dm" else f", seen {name}"
-                yield f"{label}{seen}{rest}", of(frame, label)
+                yield f"{label}{seen}{rest}", select_estimates(frame, label)
     corrected = correct(models, split, interactions=study.biased, metrics=METRICS, rng=rng).frame
-    yield "correction, all interactions", of(corrected, CORRECTED)
+    yield "correction, all interactions", select_estimates(corrected, CORRECTED)
 
 
 def references(study: RandomExposureStudy, split: Split, users: np.ndarray) -> pd.Series:

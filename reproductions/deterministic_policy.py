@@ -91,11 +91,11 @@ class Case:
         return RandomExposure(user, item, self.liked[user, item], *self.liked.shape, 0, *ids)
 
     @classmethod
-    def of(cls, kind: str, number: int) -> Case:
+    def build(cls, kind: str, number: int) -> Case:
         """Return one log of a kind."""
         rng = np.random.default_rng([SEED, KINDS.index(kind), number])
         n_items = 60 if kind == "positions" else N_ITEMS
-        tastes = Tastes.of(N_USERS, n_items, SHARE, rng)
+        tastes = Tastes.draw(N_USERS, n_items, SHARE, rng)
         liked, scores = tastes.rating >= POSITIVE, policies(kind, tastes, rng)
         length = n_items if kind == "positions" else PLACES
         trust = TRUST if kind == "trust" else 0.0
@@ -318,7 +318,7 @@ def click_model(case: Case) -> Any:
 def judged(at: tuple[str, int]) -> pd.DataFrame:
     """Return errors, coverage and order of every estimator, on one log."""
     warnings.simplefilter("ignore")
-    case, rows = Case.of(*at), []
+    case, rows = Case.build(*at), []
     for name, label, frame in estimates(case):
         own = frame.set_index("model")
         own = own.drop(index="incumbent") if name == ANCHORED else own

@@ -59,7 +59,7 @@ class Tastes:
     affinity: np.ndarray  # (n_users, n_categories)
 
     @classmethod
-    def of(cls, n_users: int, n_items: int, share: float, rng: np.random.Generator) -> Tastes:
+    def draw(cls, n_users: int, n_items: int, share: float, rng: np.random.Generator) -> Tastes:
         """Return the tastes of a world in which such a share of all pairs is positive."""
         n_categories = int(rng.integers(4, 13))
         category = rng.integers(n_categories, size=n_items)
@@ -138,7 +138,7 @@ def build(kind: str, sizes: Sizes, rng: np.random.Generator, explored: float | N
     `explored` is the share of random slots of `loop` and `explore`; None for the share of the kind.
     """
     n_users, n_items = int(rng.choice(sizes.n_users)), int(rng.choice(sizes.n_items))
-    tastes = Tastes.of(n_users, n_items, float(rng.choice(sizes.positive_share)), rng)
+    tastes = Tastes.draw(n_users, n_items, float(rng.choice(sizes.positive_share)), rng)
     test_propensity = None
     if kind in ("loop", "explore"):
         share = 0.015 if kind == "loop" else float(rng.choice([0.05, 0.1]))

@@ -52,7 +52,7 @@ class Week:
     ease: np.ndarray
 
     @classmethod
-    def of(cls, n_users: int, rng: np.random.Generator) -> Week:
+    def draw(cls, n_users: int, rng: np.random.Generator) -> Week:
         """Draw users and their positives."""
         counts = 1 + rng.poisson(4, n_users)
         user = np.repeat(np.arange(n_users), counts)
@@ -128,7 +128,7 @@ CANDIDATES: dict[str, Callable[[np.ndarray, float, Week, np.random.Generator], n
 
 def calibrated(rng: np.random.Generator, n_users: int = 400_000) -> tuple[float, float]:
     """Return the true recall of the incumbent, and what the uneven candidate loses so that it is equal."""
-    week = Week.of(n_users, rng)
+    week = Week.draw(n_users, rng)
     value = recall(week.ranked(rng), week)
     # .05 + .95 (1 − lost) value = value
     return value, 1 - (value - 0.05) / (0.95 * value)
@@ -140,7 +140,7 @@ def share_of(n_users: int, value: float, rng: np.random.Generator) -> tuple[floa
     for _ in range(5):
         stated = []
         for _ in range(200 if n_users < 1000 else 20):
-            week = Week.of(n_users, rng)
+            week = Week.draw(n_users, rng)
             above = week.ranked(rng)
             found = week.gate(broken(week.ranked(rng), share, week, rng), above)
             stated.append(found.smallest_visible_loss)
@@ -153,7 +153,7 @@ def season(n_users: int, names: Mapping[str, float], rng: np.random.Generator) -
     """Return the gates of the weeks of one season, for each candidate."""
     gates: dict[str, list[Gate]] = {name: [] for name in names}
     for _ in range(WEEKS):
-        week = Week.of(n_users, rng)
+        week = Week.draw(n_users, rng)
         old, new = week.ranked(rng), week.ranked(rng)
         for name, share in names.items():
             if name == "random":
@@ -169,7 +169,7 @@ def rare_losses(n_users: int, n_seasons: int) -> Counter[str]:
     rng = np.random.default_rng([SEED, n_users, 2])
     counts: Counter[str] = Counter()
     for _ in range(n_seasons * WEEKS):
-        week = Week.of(n_users, rng)
+        week = Week.draw(n_users, rng)
         old = week.ranked(rng)
         counts[week.gate(lose_rarely(old, week, rng), old).outcome] += 1
     return counts

@@ -124,7 +124,7 @@ def compare_methods(at: tuple[str, float, int]) -> pd.DataFrame:
     """Return error, coverage and τ of each method on one log."""
     warnings.simplefilter("ignore")
     kind, share, number = at
-    case = Case.of(kind, number)
+    case = Case.build(kind, number)
     rng = np.random.default_rng([SEED, KINDS.index(kind), number, SHARES.index(share)])
     shown = show_pages(case, share, rng)
     log = build_log(shown, case)
@@ -164,7 +164,7 @@ def compare_forms_of_aoa(at: tuple[str, int]) -> dict[str, object]:
     """Return how AOA over users and AOA over clicks order the recommenders of one log."""
     warnings.simplefilter("ignore")
     kind, number = at
-    case = Case.of(kind, number)
+    case = Case.build(kind, number)
     frame = ipseval.evaluate(
         case.models, case.split, metrics=[RECALL], estimators=["aoa", "aoa-pooled"]
     ).frame

@@ -58,11 +58,11 @@ class Population:
         for key, columns in self.columns.items():
             drawn = columns[:, users]
             if self.code is None:
-                blocks: tuple[Moments, ...] = (Moments.of_columns(drawn),)
+                blocks: tuple[Moments, ...] = (Moments.from_columns(drawn),)
             else:
                 code = self.code[users]
                 blocks = tuple(
-                    Moments.of_columns(drawn[3 * group : 3 * group + 3, code == group])
+                    Moments.from_columns(drawn[3 * group : 3 * group + 3, code == group])
                     for group in range(n_groups)
                 )
             top, low = (drawn[place::3] for place in (0, 1))

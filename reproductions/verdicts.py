@@ -63,7 +63,7 @@ class Call:
     wrong: bool
 
     @classmethod
-    def of(cls, name: str | None, truth: dict[str, float], loss: dict[str, float]) -> Call:
+    def from_name(cls, name: str | None, truth: dict[str, float], loss: dict[str, float]) -> Call:
         """Return the call of a name by what is true, and by the loss that is expected of each."""
         wrong = name is not None and max(truth.values()) - truth[name] > loss[name]
         return cls(name or "", wrong)
@@ -117,7 +117,7 @@ def rows_of(family: str, number: int) -> Iterator[dict[str, Any]]:
             }
             row = {"family": family, "number": number, "kind": world.kind, "known": known, "n": len(chosen)}
             for rule, name in calls.items():
-                call = Call.of(name, own, loss)
+                call = Call.from_name(name, own, loss)
                 row |= {rule: call.name, f"{rule} wrong": call.wrong}
             row |= {"loss": max(own.values()) - own[choice], "expected": loss[choice]}
             yield row

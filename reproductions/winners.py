@@ -65,7 +65,7 @@ def build_cascade(sizes: Sizes, rng: np.random.Generator) -> FeedbackWorld:
     steps are held out.
     """
     n_users, n_items = int(rng.choice(sizes.n_users)), int(rng.choice(sizes.n_items))
-    tastes = Tastes.of(n_users, n_items, float(rng.choice(sizes.positive_share)), rng)
+    tastes = Tastes.draw(n_users, n_items, float(rng.choice(sizes.positive_share)), rng)
     n_communities = int(rng.integers(4, 20))
     preferred = tastes.affinity.argmax(axis=1) % n_communities
     community = np.where(rng.random(n_users) < 0.6, preferred, rng.integers(n_communities, size=n_users))

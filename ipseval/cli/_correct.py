@@ -97,7 +97,7 @@ class Plan(Result):
             rows = rows.drop(columns="metric")
             places = max(3, count_decimals(rows["half_width"].tolist(), digits))
             formats = {"n_positives": ",.0f"} | dict.fromkeys(PLAN_NUMBERS, f".{places}f")
-            parts.append(Table.of(rows, str(metric), formats=formats, n_keys=2))
+            parts.append(Table.from_frame(rows, str(metric), formats=formats, n_keys=2))
         return Tables(self.explanations, tuple(parts))
 
 
@@ -176,7 +176,9 @@ class Allocation(Result):
         rows["is_listed"] = rows["is_listed"].map({True: "yes", False: "no"})
         rows.columns = pd.Index(["batch", "in a list", "pairs", "smallest π", "largest π"])
         formats = {"pairs": ",.0f", "smallest π": ".3f", "largest π": ".3f"}
-        return Tables(sentences, (Table.of(rows, "inclusion probabilities π", formats=formats, n_keys=2),))
+        return Tables(
+            sentences, (Table.from_frame(rows, "inclusion probabilities π", formats=formats, n_keys=2),)
+        )
 
 
 def _allocate(options: argparse.Namespace) -> Allocation:

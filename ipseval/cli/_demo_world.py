@@ -79,10 +79,10 @@ class Demo(Reported):
         for metric, part in user.groupby("metric", sort=False):
             if page or metric == HEADLINE:
                 values = part[["model", "truth", *USER_AVERAGES]].rename(columns=names)
-                tables.append(Table.of(values, f"{metric}, mean over users", formats=".4f"))
+                tables.append(Table.from_frame(values, f"{metric}, mean over users", formats=".4f"))
 
         errors = self.errors().rename(columns=names).rename_axis("metric").reset_index()
-        tables.append(Table.of(errors, "mean absolute error over recommenders", formats=".4f"))
+        tables.append(Table.from_frame(errors, "mean absolute error over recommenders", formats=".4f"))
         parts: tuple[Part, ...] = (self._introduction(), *tables, Notes(notes))
         if not page:
             return Tables(tuple(self._verdict()), parts)

@@ -47,7 +47,7 @@ class FitReport(Result):
         del page
         parts: tuple[Table, ...] = ()
         if self.prints_frame:
-            parts = (Table.of(self.frame, formats=f".{digits}g"),)
+            parts = (Table.from_frame(self.frame, formats=f".{digits}g"),)
         return Tables(self.description, parts)
 
 

@@ -11,8 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval.correction._path import CorrectionPath, check_averages, compute_path_with_odds
-from ipseval.correction._posterior import RandomSample, compute_posterior
+from ipseval.correction._path import (
+    CorrectionPath,
+    check_averages,
+    compute_path_with_odds,
+    pad_for_diagnosis,
+)
+from ipseval.correction._posterior import Posterior, RandomSample, compute_posterior
 from ipseval.correction._prior import CorrectionPrior
 from ipseval.correction._reference_values import (
     ReferenceValues,
@@ -636,6 +641,9 @@ def correct_path(
     if parsed_values:
         observations = ReferenceValues.from_values(parsed_values, path, posterior.total_mean)
         posterior = compute_posterior(path, prior, sample, observations)
+    diagnostic_posterior = None
+    if sample is not None:
+        diagnostic_posterior = _diagnose_fit(path, prior, random_ranks, random_exposure)
     return Correction(
         path=path,
         prior=prior,
@@ -644,7 +652,21 @@ def correct_path(
         random_exposure=random_exposure,
         confidence_level=confidence_level,
         observations=observations,
+        diagnostic_posterior=diagnostic_posterior,
     )
+
+
+def _diagnose_fit(
+    path: CorrectionPath,
+    prior: CorrectionPrior,
+    random_ranks: Mapping[str, RankedPositives] | None,
+    random_exposure: RandomExposure | None,
+) -> Posterior | None:
+    """Return the posterior of the diagnostic path given the random sample; None if the path is its own."""
+    if path.diagnostic_path is None or random_ranks is None:
+        return None
+    sample = _random_sample(path.diagnostic_path, pad_for_diagnosis(random_ranks), random_exposure)
+    return compute_posterior(path.diagnostic_path, prior, sample)
 
 
 def _random_sample(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -45,6 +45,12 @@ HALF_HIT = 0.5
 CHANCE = 0.5
 
 MAX_INTRACLASS_CORRELATION = 0.9
+
+# Metrics by which the fit of the path is diagnosed, whatever metrics are requested: a property of the log must
+# not depend on them. These are the metrics by which the limits of the diagnosis were chosen, and by which
+# docs/correction-accuracy.md counts the warnings. Lists have no atop.
+DIAGNOSTIC_METRICS = ("atop", "recall@5", "mean_dcg@10")
+DIAGNOSTIC_DEPTH = 10  # largest cutoff of these metrics
 
 
 @public_class
@@ -96,6 +102,9 @@ class CorrectionPath:
         Users with held-out positives, and these positives.
     user_ids : (n_population,) array
         Ids of all users.
+    diagnostic_path : CorrectionPath or None, default None
+        The path by atop, recall@5 and mean_dcg@10, by which `Correction.explained` is computed whatever metrics
+        were requested. Recommendation lists have no atop. None if these are the metrics of the path itself.
 
     See Also
     --------
@@ -142,6 +151,7 @@ class CorrectionPath:
     n_users: int
     n_positives: int
     user_ids: AnyArray
+    diagnostic_path: CorrectionPath | None = None
 
     def __repr__(self) -> str:
         return (
@@ -285,19 +295,51 @@ def compute_path_with_odds(
     positive_keys = ranked.user * np.int64(split.n_items) + ranked.item
     if not is_member(positive_keys, split.test.pair_key).all():
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
-    values = compute_contributions(ranks, path_metrics, ties)
     non_positive_keys = list_non_positive_keys(interactions, split, positive_keys)
     odds, compute_odds = fit_odds(split, (ranked.user, ranked.item), non_positive_keys, as_generator(rng))
+    path = _build_path(ranks, path_metrics, odds, ties=ties)
+    diagnostic_metrics = choose_diagnostic_metrics(ranks)
+    if path_metrics == diagnostic_metrics:
+        return path, compute_odds
+    diagnostic_path = _build_path(pad_for_diagnosis(ranks), diagnostic_metrics, odds, ties=ties)
+    return replace(path, diagnostic_path=diagnostic_path), compute_odds
 
+
+def choose_diagnostic_metrics(ranks: Mapping[str, RankedPositives]) -> list[Metric]:
+    """Return the metrics by which the fit is diagnosed: those with a cutoff, where a recommender has lists."""
+    has_lists = any(ranked.max_rank is not None for ranked in ranks.values())
+    metrics = []
+    for metric in resolve_metrics(DIAGNOSTIC_METRICS):
+        if metric.cutoff is not None or not has_lists:
+            metrics.append(metric)
+
+    return metrics
+
+
+def pad_for_diagnosis(ranks: Mapping[str, RankedPositives]) -> dict[str, RankedPositives]:
+    """Return the ranks with lists padded with misses, so that the metrics of the diagnosis are defined."""
+    return {name: ranked.pad_lists(DIAGNOSTIC_DEPTH) for name, ranked in ranks.items()}
+
+
+def _build_path(
+    ranks: Mapping[str, RankedPositives],
+    metrics: list[Metric],
+    odds: Mapping[str, FloatArray],
+    *,
+    ties: TieChoice,
+) -> CorrectionPath:
+    """Return the path of ranked positives by some metrics, given their log odds for each basis."""
+    ranked = next(iter(ranks.values()))
+    values = compute_contributions(ranks, metrics, ties)
     mean = values.mean(axis=0)
     moments = _compute_path_moments(ranked, values - mean, np.array(list(odds.values())))
-    hit = _typical_hit(values, len(path_metrics))
+    hit = _typical_hit(values, len(metrics))
     similarity = _correlation(moments.spread[REFERENCE])
-    value, covariance = _smooth_values(moments, mean, path_metrics, list(odds), n_models=len(ranks))
+    value, covariance = _smooth_values(moments, mean, metrics, list(odds), n_models=len(ranks))
     covariance += compute_half_hit(hit, similarity, moments.ess[:, None, None])
-    path = CorrectionPath(
+    return CorrectionPath(
         models=tuple(ranks),
-        metrics=tuple(path_metrics),
+        metrics=tuple(metrics),
         ties=ties,
         bases=tuple(odds),
         alpha=np.tile(ALPHAS, len(odds)),
@@ -313,7 +355,6 @@ def compute_path_with_odds(
         n_positives=len(ranked),
         user_ids=ranked.user_ids,
     )
-    return path, compute_odds
 
 
 def check_averages(metrics: list[Metric]) -> list[Metric]:

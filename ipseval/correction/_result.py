@@ -92,6 +92,9 @@ class Correction(Result):
         Prediction-powered estimate; None without random exposure, and where only positives were ranked.
     observations : ReferenceValues or None
         Reference values from an experiment.
+    diagnostic_posterior : Posterior or None
+        Posterior of the diagnostic path given the random sample; None without a sample, and if the path is its own
+        diagnostic path.
 
     See Also
     --------
@@ -127,6 +130,7 @@ class Correction(Result):
     confidence_level: float = 0.95
     ppi: PpiEstimate | None = None
     observations: ReferenceValues | None = None
+    diagnostic_posterior: Posterior | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -383,11 +387,19 @@ class Correction(Result):
     def explained(self) -> bool:
         """Whether the density ratio of the log explains exposure.
 
-        It does not where the path is flat, and where the random sample deviates too far from the path.
+        It does not where the path is flat, and where the random sample deviates too far from the path. Both are
+        computed by atop, recall@5 and mean_dcg@10 (recommendation lists have no atop), so that the answer depends
+        on the log, the random sample and the recommenders, but not on the requested metrics.
         """
-        if self.path.reach < FLAT_PATH:
+        path = self.path
+        if path.diagnostic_path is not None:
+            path = path.diagnostic_path
+        posterior = self.posterior
+        if self.diagnostic_posterior is not None:
+            posterior = self.diagnostic_posterior
+        if path.reach < FLAT_PATH:
             return False
-        return self.sample is None or self.posterior.misfit_probability <= 0.5
+        return self.sample is None or posterior.misfit_probability <= 0.5
 
     @cached_property
     def reference_values(self) -> pd.DataFrame:

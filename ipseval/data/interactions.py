@@ -605,7 +605,7 @@ class TrainingCounts:
     --------
     >>> import numpy as np
     >>> log = Interactions(np.array([0, 0, 1]), np.array([1, 2, 1]), np.arange(2), np.arange(3))
-    >>> counts = TrainingCounts.of(log)
+    >>> counts = TrainingCounts.from_interactions(log)
     >>> counts.popularity, counts.activity
     (array([0, 2, 1]), array([2, 1]))
     """
@@ -617,7 +617,7 @@ class TrainingCounts:
         freeze(self, "popularity", "activity")
 
     @classmethod
-    def of(cls, train: Interactions) -> TrainingCounts:
+    def from_interactions(cls, train: Interactions) -> TrainingCounts:
         """Return the counts of a training log.
 
         Parameters

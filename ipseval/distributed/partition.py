@@ -192,7 +192,7 @@ def reduce_users(
     train_log = _to_interactions(train, users, plan)
     test_log = _to_interactions(test, users, plan).distinct
     ranks = _rank_models(models, train_log, test_log, rows, plan.seen)
-    reduction = Reduction.of(ranks, plan.request)
+    reduction = Reduction.from_ranks(ranks, plan.request)
     reduction = reduction.by(plan.planned_groups.select_users(users), plan.request)
     reduction = reduction.as_part(per_user=plan.per_user)
 

@@ -92,7 +92,7 @@ def make_plan(
     user_ids = None if users is None else to_id_array(users, "users")
     check_choice("seen", seen, ("exclude", "include"))
     return Plan(
-        request=Request.of(metrics, requested, fitted, **options),
+        request=Request.from_arguments(metrics, requested, fitted, **options),
         items=items,
         users=user_ids,
         per_user=per_user,

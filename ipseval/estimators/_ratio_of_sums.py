@@ -16,7 +16,7 @@ def compute_ratio_sums(sample: Sample, metric: Metric, weights: FloatArray | Non
     sums = metric.ratio_sums(sample.ranks_of(metric), weights, ties=sample.ties)
     assert sums is not None
     numerator, denominator = sums
-    return UserSums.of(sample.ranked.users, numerator, denominator)
+    return UserSums.from_values(sample.ranked.users, numerator, denominator)
 
 
 def compute_ratio_parts(sample: Sample, metric: Metric, weights: FloatArray | None) -> Parts | None:

@@ -107,9 +107,9 @@ class Aoa(Estimator):
         ranked = sample.ranked
         values = sample.user_values(metric, weighted=False)
         if self._gives_users_equal_weight(metric):
-            return UserSums.of(ranked.users, values, root=metric.root)
+            return UserSums.from_values(ranked.users, values, root=metric.root)
         counts = ranked.counts.astype(np.float64)
-        return UserSums.of(ranked.users, counts * values, counts, root=metric.root)
+        return UserSums.from_values(ranked.users, counts * values, counts, root=metric.root)
 
     def weight_positives(self, sample: Sample) -> FloatArray:
         """Return 1/|S*_u| for each positive, or pooled 1.

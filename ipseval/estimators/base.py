@@ -74,7 +74,7 @@ class Estimator(ABC):
     ...     def sums(self, sample, metric):
     ...         contributions = sample.contributions(metric)
     ...         best = np.maximum.reduceat(contributions, sample.ranked.starts)
-    ...         return UserSums.of(sample.ranked.users, best)
+    ...         return UserSums.from_values(sample.ranked.users, best)
     ...
     ...     def weight_positives(self, sample):
     ...         return np.ones(len(sample.ranked))

@@ -107,7 +107,7 @@ def card(label: str | Metric) -> str:
         aoa-pooled   biased unless all propensities are equal
         ips          exactly unbiased given the propensities
         snips        not consistent in users: a bias of order 1/(positives per user) stays, even with the...
-        snips-global nearly consistent given relative propensities and equally exposed users
+        snips-global nearly consistent given relative propensities, equally exposed users, and...
         snips-pooled consistent given relative propensities, for the average over all relevant pairs
     """
     if isinstance(label, str):
@@ -274,7 +274,7 @@ def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
         estimator.sums(sample, metric).by_cluster(sample.ranked.cluster),
         metric,
         estimator,
-        SampleSize.of(sample),
+        SampleSize.from_sample(sample),
         is_probability=sample.is_probability,
         n_relevant=sample.n_relevant_kind,
     )
@@ -295,17 +295,17 @@ def build_estimate(
     one_positive_each = size.users_by_n_positives.size == 2 and not metric.is_ratio_of_sums
     notes = list(as_notes(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant)))
     if metric.is_ratio_of_sums:
-        notes.append(Note.of("ratio_of_sums"))
+        notes.append(Note.create("ratio_of_sums"))
     if sums.n_undefined:
-        notes.append(Note.of("undefined_users", n=sums.n_undefined, unit=size.unit))
+        notes.append(Note.create("undefined_users", n=sums.n_undefined, unit=size.unit))
     if size.n_without_propensity:
-        notes.append(Note.of("no_propensity", n=size.n_without_propensity))
+        notes.append(Note.create("no_propensity", n=size.n_without_propensity))
     if isinstance(sums, UserSums) and sums.propensity_influence is not None:
-        notes.append(Note.of("fitted_weights"))
+        notes.append(Note.create("fitted_weights"))
     if np.isnan(sums.value()):
-        notes.append(Note.of("undefined"))
+        notes.append(Note.create("undefined"))
     elif sums.n_users == 1:
-        notes.append(Note.of("one_user"))
+        notes.append(Note.create("one_user"))
     estimand = estimator.estimand
     if metric.is_ratio_of_sums:
         estimand = RATIO_OF_SUMS
@@ -357,7 +357,7 @@ def find_error_flags(metric: Metric, standard_error: float) -> tuple[Note, ...]:
     low, high = metric.value_range
     if not standard_error > high - low:
         return ()
-    return (Note.of("wide_error", error=standard_error, metric=metric.label, low=low, high=high),)
+    return (Note.create("wide_error", error=standard_error, metric=metric.label, low=low, high=high),)
 
 
 def _warn_or_raise(flags_by_estimate: Mapping[Key, Sequence[Note]], low_ess: str) -> None:

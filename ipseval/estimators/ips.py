@@ -133,7 +133,9 @@ class Ips(Estimator):
             sample.ranks_of(metric), sample.weights, self._number_of_relevant(sample), ties=sample.ties
         )
         values[~self._is_counted(sample)] = np.nan
-        return UserSums.of(np.arange(ranked.n_population), values, metric.mass(ranked), root=metric.root)
+        return UserSums.from_values(
+            np.arange(ranked.n_population), values, metric.mass(ranked), root=metric.root
+        )
 
     def weight_positives(self, sample: Sample) -> FloatArray:
         """Return w/s_u of each positive; w where s_u is not given, as for metrics of sum type.
@@ -240,7 +242,7 @@ class Ips(Estimator):
             One note, or none.
         """
         if n_relevant == "estimated":
-            return (Note.of("estimated_n_relevant"),)
+            return (Note.create("estimated_n_relevant"),)
         return ()
 
     def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:

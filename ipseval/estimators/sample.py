@@ -355,7 +355,7 @@ class SampleSize:
         return f"{units} of {format_count(self.n_clusters, 'user')}"
 
     @classmethod
-    def of(cls, sample: Sample) -> SampleSize:
+    def from_sample(cls, sample: Sample) -> SampleSize:
         """Return the size of a sample."""
         ranked = sample.ranked
         users_by_n_positives = np.bincount(ranked.counts, minlength=1)

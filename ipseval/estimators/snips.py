@@ -35,7 +35,10 @@ CLAIMS_OF_MEANS = {
         "not consistent",
         "in users: a bias of order 1/(positives per user) stays, even with the true propensities",
     ),
-    "global": Claim("nearly consistent", "given relative propensities and equally exposed users"),
+    "global": Claim(
+        "nearly consistent",
+        "given relative propensities, equally exposed users, and held-out interactions of nearly all users",
+    ),
     "pooled": Claim("consistent", "given relative propensities, for the average over all relevant pairs"),
 }
 
@@ -164,21 +167,21 @@ class Snips(Estimator):
 
         if self.normalize == "user":
             # R = 1/|U| Σ_u wc/w: each user is divided by its own sum of weights.
-            return UserSums.of(users, numerator=wc / w, root=metric.root)
+            return UserSums.from_values(users, numerator=wc / w, root=metric.root)
         if self.normalize == "global":
             # R = Σ_u wc/n / Σ_u w/n: one division, after the mean over the positives of each user.
-            return UserSums.of(users, numerator=wc / n, denominator=w / n, root=metric.root)
+            return UserSums.from_values(users, numerator=wc / n, denominator=w / n, root=metric.root)
         # R = Σ_u wc / Σ_u w: one division, over all positives.
-        return UserSums.of(users, numerator=wc, denominator=w, root=metric.root)
+        return UserSums.from_values(users, numerator=wc, denominator=w, root=metric.root)
 
     def _sums_of_sum_metric(self, users: IntArray, n: FloatArray, w: FloatArray, wc: FloatArray) -> UserSums:
         """Return N_u and D_u of a metric of sum type, where each user counts with its |S*_u| positives."""
         if self.normalize == "user":
             # R = 1/|U| Σ_u n wc/w
-            return UserSums.of(users, numerator=n * (wc / w))
+            return UserSums.from_values(users, numerator=n * (wc / w))
         # R = (Σ_u wc / Σ_u w) · 1/|U| Σ_u n: the mean of the volume V_u = n scales the ratio to the observed
         # number of positives.
-        return UserSums.of(users, numerator=wc, denominator=w, volume=n)
+        return UserSums.from_values(users, numerator=wc, denominator=w, volume=n)
 
     def weight_positives(self, sample: Sample) -> FloatArray:
         """Return w over the sum of the user's w, over |S*_u|, or pooled w itself.
@@ -310,7 +313,7 @@ class Snips(Estimator):
             One note, or none.
         """
         if self.normalize == "user" and one_positive_each:
-            return (Note.of("identical_to_aoa", estimator=self.label),)
+            return (Note.create("identical_to_aoa", estimator=self.label),)
         return ()
 
     def caution(self, counts: IntArray, unit: str = "user") -> str:
@@ -358,7 +361,7 @@ class Snips(Estimator):
         pair_sums = metric.pair_sums(sample.ranks_of(metric), sample.weights, ties=sample.ties)
         assert pair_sums is not None
         won_pairs, pairs = pair_sums
-        return UserSums.of(ranked.users, won_pairs, pairs)
+        return UserSums.from_values(ranked.users, won_pairs, pairs)
 
 
 @public_class
@@ -484,7 +487,7 @@ class ShrunkSnips(Estimator):
         )
         slope = float(np.mean(derivatives)) if derivatives.size else 0.0
         mean_weight = sample.user_weight_sums / ranked.counts
-        return UserSums.of(ranked.users, shrunk_values + slope * (mean_weight - overall_weight))
+        return UserSums.from_values(ranked.users, shrunk_values + slope * (mean_weight - overall_weight))
 
     def weight_positives(self, sample: Sample) -> FloatArray:
         """Return w of each positive over the shrunk normaliser of its user.

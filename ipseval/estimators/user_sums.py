@@ -103,7 +103,7 @@ class UserSums:
     propensity_influence: FloatArray | None = None
 
     @classmethod
-    def of(
+    def from_values(
         cls,
         users: IntArray,
         numerator: FloatArray,
@@ -199,7 +199,7 @@ class UserSums:
 
         Examples
         --------
-        >>> query_sums = UserSums.of(np.array([0, 1, 2]), np.array([1.0, 0.0, 0.5]))
+        >>> query_sums = UserSums.from_values(np.array([0, 1, 2]), np.array([1.0, 0.0, 0.5]))
         >>> sums = query_sums.by_cluster(np.array([7, 4, 7]))
         >>> sums.users, sums.numerator, sums.denominator, sums.value() == query_sums.value()
         (array([4, 7]), array([0. , 1.5]), array([1., 2.]), True)
@@ -263,7 +263,7 @@ class UserSums:
 
         Examples
         --------
-        >>> known = UserSums.of(np.array([0, 2]), np.array([1.0, 0.0]))
+        >>> known = UserSums.from_values(np.array([0, 2]), np.array([1.0, 0.0]))
         >>> fitted = replace(known, propensity_influence=np.array([0.5, 0.25, 0.0]))
         >>> fitted.effects()
         (array([0, 1, 2]), array([ 0.75,  0.25, -0.25]))
@@ -526,7 +526,7 @@ class Moments:
         )
 
     @classmethod
-    def of(cls, sums: Sequence[UserSums]) -> Moments:
+    def from_user_sums(cls, sums: Sequence[UserSums]) -> Moments:
         """Return the moments of the sums of several models over the same users."""
         first = sums[0]
         if any(user_sums.propensity_influence is not None for user_sums in sums):
@@ -539,10 +539,10 @@ class Moments:
             )
         assert first.size is None  # queries are evaluated in one process, without moments
         columns = np.concatenate([user_sums._columns[:N_COLUMNS] for user_sums in sums])
-        return cls.of_columns(columns, n_undefined=first.n_undefined, root=first.root)
+        return cls.from_columns(columns, n_undefined=first.n_undefined, root=first.root)
 
     @classmethod
-    def of_columns(cls, stacked: FloatArray, *, n_undefined: int = 0, root: bool = False) -> Moments:
+    def from_columns(cls, stacked: FloatArray, *, n_undefined: int = 0, root: bool = False) -> Moments:
         """Return the moments of the stacked rows N, D and V of each model, (3m, n_users)."""
         n = stacked.shape[1]
         mean: FloatArray = np.zeros(stacked.shape[0])

@@ -181,7 +181,7 @@ def evaluate(
     fitted = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if fitted is not None:
         fitted.check_ids(split)
-    request = Request.of(
+    request = Request.from_arguments(
         metrics,
         estimators,
         fitted,
@@ -206,7 +206,7 @@ def evaluate(
     evaluation = replace(
         evaluation,
         sanity=sanity,
-        _training_counts=TrainingCounts.of(split.train),
+        _training_counts=TrainingCounts.from_interactions(split.train),
         _counts=split.row_counts + evaluation._counts,
         _split_summary=SplitSummary.from_split(split),
     )
@@ -296,7 +296,7 @@ def evaluate_ranks(
     3  popular    ndcg@10     0.396
     """
     check_compute(compute)
-    request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)
+    request = Request.from_arguments(metrics, estimators, propensity, _have_sums(ranks), **options)
     return _estimate_from_ranks(ranks, request, compute)
 
 
@@ -305,7 +305,7 @@ def _estimate_from_ranks(
 ) -> Evaluation:
     """Return the evaluation of ranks of the same positives."""
     check_same_positives(ranks)
-    reduction = Reduction.of(ranks, request, compute.n_threads)
+    reduction = Reduction.from_ranks(ranks, request, compute.n_threads)
     return build_evaluation(reduction, request, compute=compute)
 
 

@@ -47,7 +47,7 @@ def build_page_sections(content: ReportContent) -> list[Part]:
         Heading("Definitions and guarantees"),
         *definitions,
         Heading("Provenance"),
-        Table.of(record, "Versions, options and data", folded=True),
+        Table.from_frame(record, "Versions, options and data", folded=True),
     ]
 
 
@@ -253,5 +253,5 @@ def _build_data(content: ReportContent) -> list[Part]:
         return []
     frame = counts_frame(content.counts)
     totals = frame["of"].astype(object).where(frame["of"].notna(), "")
-    table = Table.of(frame.assign(of=totals), "Counts", n_keys=2, folded=True)
+    table = Table.from_frame(frame.assign(of=totals), "Counts", n_keys=2, folded=True)
     return [Heading("Data"), "The table counts the rows that were read, excluded and added.", table]

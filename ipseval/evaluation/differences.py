@@ -143,7 +143,7 @@ class EvaluationDiff(Result):
             parts.append(_build_old_new_table(str(metric), rows, self._names, digits))
         if len(self.changed):
             parts.append(Heading("What else changed"))
-            parts.append(Table.of(self.changed, "Versions, options and data"))
+            parts.append(Table.from_frame(self.changed, "Versions, options and data"))
         title = ""
         if page:
             title = "Difference of two evaluations"

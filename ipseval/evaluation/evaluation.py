@@ -285,8 +285,11 @@ class Evaluation(Result):
         """One row per model, metric and estimator; a new copy each time, so that it can be changed freely.
 
         estimate, std_error, ci_low, ci_high in the unit of the metric (NaN: undefined, the note says why);
-        n_users and n_positives that entered; ess and max_weight_share of the weights; claim; note; estimand
-        ("mean over users" or "mean over interactions"); flag (why the estimate is unreliable, else "").
+        n_users and n_positives that entered; ess and max_weight_share of the weights w = 1/P (1 for AOA), before
+        users are weighted; claim; note; estimand ("mean over users" or "mean over interactions"); flag (why the
+        estimate is unreliable, else ""). The printed effective sample size is that of the weights in the
+        estimate, ess_own in `diagnostics`: in a mean over users, an interaction of a user with many of them
+        has a smaller weight.
         """
         return self._frame.copy()
 
@@ -653,10 +656,11 @@ class Evaluation(Result):
     def diagnostics(self) -> pd.DataFrame:
         """Diagnostics of the weights, one row per estimator; see `WeightDiagnostics`.
 
-        estimator, ess and ess_items (of positives, and of item totals), max_weight_share, n_positives,
-        n_items, median_positives, rare_share (weight on items with n* <= 2), n_smoothed and smoothed_share
+        estimator, ess and ess_items (of w = 1/P of positives, and of its totals by item), max_weight_share,
+        n_positives, n_items, median_positives, rare_share (weight on items with n* <= 2), n_smoothed and smoothed_share
         (positives whose propensity comes from smoothing, and their weight), pareto_k, clipped_share,
-        weighted, weighting, ess_own and share_own (of the weights that the estimator makes of 1/P), ess_equal
+        weighted, weighting, ess_own and share_own (of the weights that the estimator makes of 1/P; the printed
+        effective sample size is ess_own), ess_equal
         and share_equal (if all P were equal), flag (from the last four), cautions, remark (all as text).
         """
         rows = []
@@ -790,7 +794,9 @@ class Evaluation(Result):
             )
             p_values = []
             for estimator, model in zip(part["estimator"], part["model"], strict=True):
-                _, p_value = self._pair_tests[layout.metric, estimator].of(model, first)
+                _, p_value = self._pair_tests[layout.metric, estimator].get_difference_and_p_value(
+                    model, first
+                )
                 p_values.append(p_value)
             part["p_adjusted"] = p_values
             parts.append(part)
@@ -1022,7 +1028,7 @@ class Evaluation(Result):
             label = resolve_choice("metric", metric, metrics)
         estimator = self._find_weighted_estimator(weighted)
         baseline = get_unweighted_estimator(estimator.target) if plain is None else resolve_estimator(plain)
-        return Decomposition.of(groups[0], self.samples, metrics[label], baseline, estimator)
+        return Decomposition.from_samples(groups[0], self.samples, metrics[label], baseline, estimator)
 
     def _find_weighted_estimator(self, weighted: str | Estimator | None) -> Estimator:
         """Return the estimator of a label; by default the first weighted one of this evaluation."""

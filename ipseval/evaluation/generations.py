@@ -245,8 +245,8 @@ class GenerationsEvaluation(Result):
                 f"Repeated generations: means over users and generations, with {level} intervals over users",
             ),
             parts=(
-                Table.of(printed_values, "metrics", formats=places, n_keys=2),
-                Table.of(printed_rates, "entries of the lists", formats=places, n_keys=2),
+                Table.from_frame(printed_values, "metrics", formats=places, n_keys=2),
+                Table.from_frame(printed_rates, "entries of the lists", formats=places, n_keys=2),
                 Notes(tuple(notes)),
             ),
         )
@@ -450,7 +450,7 @@ def estimate_mean(values: FloatArray, users: IntArray, metric: Metric, n_lists: 
     return Estimate(
         metric=metric.label,
         estimator=AOA,
-        sums=UserSums.of(users, _mean_of_generations(values)),
+        sums=UserSums.from_values(users, _mean_of_generations(values)),
         n_positives=n_lists,
         claim=claim(metric, AOA),
     )
@@ -510,7 +510,9 @@ def _estimate_rates(
 def _estimate_rate(label: str, users: IntArray, counts: IntArray, totals: IntArray) -> Estimate:
     """Return Σ counts/Σ totals over users with a total above 0."""
     has_total = totals > 0
-    sums = UserSums.of(users[has_total], counts[has_total].astype(float), totals[has_total].astype(float))
+    sums = UserSums.from_values(
+        users[has_total], counts[has_total].astype(float), totals[has_total].astype(float)
+    )
     return Estimate(
         metric=label,
         estimator=SHARE,
@@ -557,5 +559,5 @@ def _flag_few_users(estimate: Estimate) -> tuple[Note, ...]:
     if min(n_above, n_below) >= MIN_USERS_WITH_VALUES:
         return ()
     if n_above <= n_below:
-        return (Note.of("few_users_above_zero", n=n_above, limit=MIN_USERS_WITH_VALUES),)
-    return (Note.of("few_users_below_one", n=n_below, limit=MIN_USERS_WITH_VALUES),)
+        return (Note.create("few_users_above_zero", n=n_above, limit=MIN_USERS_WITH_VALUES),)
+    return (Note.create("few_users_below_one", n=n_below, limit=MIN_USERS_WITH_VALUES),)

@@ -83,7 +83,7 @@ class Reduction:
         return f"Reduction({', '.join(self.models)}; {self.size!r})"
 
     @classmethod
-    def of(
+    def from_ranks(
         cls,
         ranks: Mapping[str, RankedPositives],
         request: Request,
@@ -104,7 +104,11 @@ class Reduction:
             n_threads = available_cores()
         with open_executor(min(n_threads - 1, 1)) as executor:
             weights = executor.submit(
-                AllWeights.of, first, request.estimators, request.metrics, propensity=request.propensity
+                AllWeights.from_sample,
+                first,
+                request.estimators,
+                request.metrics,
+                propensity=request.propensity,
             )
             sums = _compute_sums(samples, request)
             list_counts = {}
@@ -117,7 +121,7 @@ class Reduction:
             return cls(
                 models=tuple(ranks),
                 sums=sums,
-                size=SampleSize.of(first),
+                size=SampleSize.from_sample(first),
                 weights=weights.result(),
                 list_counts=list_counts,
                 given_counts=given_counts,
@@ -138,7 +142,8 @@ class Reduction:
         metrics = request.metrics
         estimators = request.estimators
         segments = [
-            SegmentSums.of(groups, self.samples, user_sums, metrics, estimators) for groups in groupings
+            SegmentSums.from_samples(groups, self.samples, user_sums, metrics, estimators)
+            for groups in groupings
         ]
         return replace(self, segments=tuple(segments))
 
@@ -149,7 +154,7 @@ class Reduction:
             if per_user or isinstance(cell_sums, Moments):
                 sums[cell] = cell_sums
             else:
-                sums[cell] = Moments.of(cell_sums)
+                sums[cell] = Moments.from_user_sums(cell_sums)
         segments = tuple(segment.alone() for segment in self.segments)
         return replace(self, sums=sums, samples={}, ranks={}, segments=segments)
 

@@ -96,7 +96,7 @@ class Request:
     rng: RngLike = None
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         metrics: Iterable[str | Metric],
         estimators: Iterable[str | Estimator] | None,

@@ -95,7 +95,7 @@ class ModelRanking:
         p_values = []
         for model, differs in zip(ranked, differs_from_best, strict=True):
             if differs:
-                _, p_value = tests.of(ranked[0], model)
+                _, p_value = tests.get_difference_and_p_value(ranked[0], model)
                 p_values.append(p_value)
             else:
                 top_group.append(model)
@@ -162,7 +162,7 @@ class ModelRanking:
         """Return R(model) − R(reference) and its adjusted p-value; NaN where it was not tested."""
         if self.tests is None:
             return NAN, NAN
-        return self.tests.of(model, reference)
+        return self.tests.get_difference_and_p_value(model, reference)
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ def compute_refit_intervals(
                 replicates.standard_error(key),
                 method=method,
                 confidence_level=confidence_level,
-                notes=(Note.of("propensity_refitted"),),
+                notes=(Note.create("propensity_refitted"),),
             )
     return intervals
 
@@ -241,13 +241,13 @@ def _build_interval(
     n_resamples = replicates.replicates.shape[0]
     n_undefined = replicates.n_undefined(key)
     if n_undefined:
-        interval_notes.append(Note.of("undefined_resamples", n=n_undefined, n_all=n_resamples))
+        interval_notes.append(Note.create("undefined_resamples", n=n_undefined, n_all=n_resamples))
     # With fewer resamples the ends of the interval lie beyond the lowest and the highest replicate.
     n_needed = math.ceil(2 / (1 - confidence_level) - 1e-9) - 1
     if n_resamples < n_needed:
         interval_notes.append(
-            Note.of("few_resamples", n=n_resamples, n_needed=n_needed, level=confidence_level)
+            Note.create("few_resamples", n=n_resamples, n_needed=n_needed, level=confidence_level)
         )
     if np.isnan(low):
-        interval_notes.append(Note.of("one_sided_resamples", method=method))
+        interval_notes.append(Note.create("one_sided_resamples", method=method))
     return Interval(error, low, high, tuple(interval_notes))

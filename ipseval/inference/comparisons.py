@@ -351,7 +351,7 @@ class PairTests:
     difference: FloatArray
     p_value: FloatArray
 
-    def of(self, model: str, other: str) -> tuple[float, float]:
+    def get_difference_and_p_value(self, model: str, other: str) -> tuple[float, float]:
         """Return R(model) − R(other) and its adjusted p-value; NaN where it was not tested."""
         if model == other or model not in self.place or other not in self.place:
             return float("nan"), float("nan")

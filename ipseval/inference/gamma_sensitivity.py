@@ -140,14 +140,14 @@ class Sensitivity(Result):
             One row per pair of recommenders, metric and estimator, and the statements as verdict.
         """
         tipping = self.tipping_points()[["metric", "estimator", "statement"]]
-        table = Table.of(tipping, "Where two recommenders swap ranks", n_keys=2)
+        table = Table.from_frame(tipping, "Where two recommenders swap ranks", n_keys=2)
         lines = []
         for metric, estimator, statement in tipping.to_numpy():
             lines.append(f"{metric} by {estimator}: {statement}.")
         remark = Remark("Verdict", tuple(lines))
         if not page:
             return Tables((repr(self),), (table,), "", (), (remark,))
-        frame = Table.of(self.frame, "R(γ)", formats=f".{digits + 2}f", n_keys=3, folded=True)
+        frame = Table.from_frame(self.frame, "R(γ)", formats=f".{digits + 2}f", n_keys=3, folded=True)
         return Tables((repr(self),), (table,), "Sensitivity to γ", (), (remark,), appendix=(frame,))
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:

@@ -36,7 +36,7 @@ class RowOrders:
         return f"RowOrders({format_count(n_rows, 'row')} of {format_count(n_recommenders, 'recommender')})"
 
     @classmethod
-    def of(cls, values: FloatArray) -> RowOrders:
+    def from_values(cls, values: FloatArray) -> RowOrders:
         """Rank the recommenders of each row of `values`; a vector counts as one row."""
         values = np.atleast_2d(values)
         n_recommenders = values.shape[1]

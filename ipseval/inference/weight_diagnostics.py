@@ -94,15 +94,17 @@ class WeightDiagnostics:
             return ()
         cautions = []
         if self.ess_own < LOW_ESS and not self.flags:
-            cautions.append(Note.of("few_positives"))
+            cautions.append(Note.create("few_positives"))
         if self.rare_share > HIGH_RARE_SHARE:
-            cautions.append(Note.of("weight_on_rare_items", share=self.rare_share, limit=RARE_POPULARITY))
+            cautions.append(Note.create("weight_on_rare_items", share=self.rare_share, limit=RARE_POPULARITY))
         if self.n_smoothed:
-            cautions.append(Note.of("smoothed_propensities", n=self.n_smoothed, share=self.smoothed_share))
+            cautions.append(
+                Note.create("smoothed_propensities", n=self.n_smoothed, share=self.smoothed_share)
+            )
         if self.pareto_k > HIGH_PARETO_K:
-            cautions.append(Note.of("heavy_tail", k=self.pareto_k))
+            cautions.append(Note.create("heavy_tail", k=self.pareto_k))
         if self.clipped_share > HIGH_CLIPPED_SHARE:
-            cautions.append(Note.of("clipped_weight", share=self.clipped_share))
+            cautions.append(Note.create("clipped_weight", share=self.clipped_share))
         return tuple(cautions)
 
 
@@ -115,7 +117,7 @@ class WeightMoments:
     log_largest: float
 
     @classmethod
-    def of(cls, weights: FloatArray) -> WeightMoments:
+    def from_weights(cls, weights: FloatArray) -> WeightMoments:
         """Return the sums of weights > 0."""
         largest = float(weights.max())
         scaled = weights / largest
@@ -124,10 +126,10 @@ class WeightMoments:
         return cls(total, squares, math.log(largest))
 
     @classmethod
-    def of_logs(cls, logs: FloatArray) -> WeightMoments:
+    def from_log_weights(cls, logs: FloatArray) -> WeightMoments:
         """Return the sums of weights that are passed as their logarithms."""
         log_largest = float(logs.max())
-        moments = cls.of(np.exp(logs - log_largest))
+        moments = cls.from_weights(np.exp(logs - log_largest))
         return replace(moments, log_largest=log_largest)
 
     @property
@@ -160,14 +162,14 @@ class WeightSums:
     equal_moments: WeightMoments
 
     @classmethod
-    def of(cls, estimator: Estimator, sample: Sample, equal: Sample) -> WeightSums:
+    def from_samples(cls, estimator: Estimator, sample: Sample, equal: Sample) -> WeightSums:
         """Return the sums over positives; `equal` is the sample with equal propensities."""
         weights = estimator.weight_positives(sample)
         equal_weights = estimator.weight_positives(equal)
-        return cls(WeightMoments.of(weights), WeightMoments.of(equal_weights))
+        return cls(WeightMoments.from_weights(weights), WeightMoments.from_weights(equal_weights))
 
     @classmethod
-    def of_products(
+    def from_products(
         cls, estimator: Estimator, metric: Metric, sample: Sample, equal: Sample
     ) -> WeightSums | None:
         """Return the sums over users where estimates of `metric` multiply weights; None where they do not."""
@@ -175,7 +177,7 @@ class WeightSums:
         equal_logs = estimator.log_products(equal, metric)
         if logs is None or equal_logs is None:
             return None
-        return cls(WeightMoments.of_logs(logs), WeightMoments.of_logs(equal_logs))
+        return cls(WeightMoments.from_log_weights(logs), WeightMoments.from_log_weights(equal_logs))
 
     def merge(self, sums: WeightSums) -> WeightSums:
         """Return the sums over the positives of `self` and of `sums`."""
@@ -204,9 +206,9 @@ def _find_flags(
     limit_of_small_data = min(LOW_ESS, LOW_ESS_SMALL_DATA * equal_ess)
     limit = max(limit_of_small_data, LOW_ESS_SHARE * equal_ess)
     if ess < limit:
-        return (Note.of("low_sample_size", ess=ess, equal_ess=equal_ess, n=n_units, limit=limit),)
+        return (Note.create("low_sample_size", ess=ess, equal_ess=equal_ess, n=n_units, limit=limit),)
     if max_share > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * equal_max_share):
-        return (Note.of("dominant_weight", unit=unit, share=max_share),)
+        return (Note.create("dominant_weight", unit=unit, share=max_share),)
     return ()
 
 
@@ -233,7 +235,7 @@ class WeightTotals:
             return cls(moments, item_counts.astype(np.float64), item_counts, weighted)
 
         item_weights = np.bincount(ranked.item, sample.weights, minlength=n_items).astype(np.float64)
-        totals = cls(WeightMoments.of(sample.weights), item_weights, item_counts, weighted)
+        totals = cls(WeightMoments.from_weights(sample.weights), item_weights, item_counts, weighted)
         if propensity is None or propensity.unclipped_propensity is None:
             return totals
         clipped_weight, unclipped_weight = propensity.cut_weight(ranked.user, ranked.item)
@@ -297,7 +299,7 @@ class AllWeights:
     )  # (metric, estimator) -> of users
 
     @classmethod
-    def of(
+    def from_sample(
         cls,
         sample: Sample,
         estimators: Sequence[Estimator],
@@ -314,11 +316,11 @@ class AllWeights:
             weighted = estimator.weighted
             if weighted not in weights.totals:
                 weights.totals[weighted] = WeightTotals.from_sample(sample, propensity, weighted=weighted)
-            weights.estimator_sums[estimator.label] = WeightSums.of(estimator, sample, equal_sample)
+            weights.estimator_sums[estimator.label] = WeightSums.from_samples(estimator, sample, equal_sample)
             if not weighted:
                 continue
             for metric in metrics:
-                products = WeightSums.of_products(estimator, metric, sample, equal_sample)
+                products = WeightSums.from_products(estimator, metric, sample, equal_sample)
                 if products is not None:
                     weights.products[metric.label, estimator.label] = products
         return weights
@@ -361,7 +363,7 @@ class AllWeights:
         for key, sums in self.products.items():
             cell_flags = []
             for flag in find_weight_flags(sums, n_users, "user"):
-                cell_flags.append(Note.of("products_of_weights", reason=flag))
+                cell_flags.append(Note.create("products_of_weights", reason=flag))
             flags[key] = tuple(cell_flags)
         return flags
 
@@ -380,7 +382,7 @@ def effective_sample_size(weights: FloatArray) -> float:
     weights = as_float_vector("weights", weights)
     is_valid = np.isfinite(weights) & (weights >= 0)
     if is_valid.all() and weights.any():
-        return WeightMoments.of(weights).ess
+        return WeightMoments.from_weights(weights).ess
     raise InputError("weights must be finite numbers >= 0, and one of them above 0.")
 
 

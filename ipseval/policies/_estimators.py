@@ -110,7 +110,7 @@ class RewardEstimator(Estimator):
         numerator = terms.numerator
         if sample.ranked.left_out is not None:
             numerator = np.where(sample.ranked.left_out, np.nan, numerator)
-        return UserSums.of(np.arange(numerator.size), numerator, terms.denominator, terms.volume)
+        return UserSums.from_values(np.arange(numerator.size), numerator, terms.denominator, terms.volume)
 
     @abstractmethod
     def terms(self, rewards: RewardData, metric: Metric) -> RewardTerms:

@@ -185,7 +185,7 @@ class PolicyEvaluation(Result):
         record_rows = frame[frame["estimator"] == record]
         policies = list(record_rows.sort_values("estimate", ascending=False, kind="stable")["policy"])
         half_widths = ((frame["ci_high"] - frame["ci_low"]) / 2).dropna()
-        table = Table.of(
+        table = Table.from_frame(
             _arrange_by_policy(frame, policies, labels), formats=f".{count_decimals(half_widths, digits)}f"
         )
 

@@ -116,12 +116,12 @@ def collect_list_notes(
     notes = []
     n_units = int(counts.sum())
     if counts[0]:
-        notes.append(Note.of("no_list", n=int(counts[0]), n_all=n_units, units=units))
+        notes.append(Note.create("no_list", n=int(counts[0]), n_all=n_units, units=units))
     n_short = 0
     if cutoff is not None:
         n_short = int(counts[1:cutoff].sum())
     if n_short:
-        notes.append(Note.of("short_lists", n=n_short, n_all=n_units, cutoff=cutoff))
+        notes.append(Note.create("short_lists", n=n_short, n_all=n_units, cutoff=cutoff))
     if n_left_out:
-        notes.append(Note.of("no_list_of_some_model", n=n_left_out, units=units))
+        notes.append(Note.create("no_list_of_some_model", n=n_left_out, units=units))
     return notes

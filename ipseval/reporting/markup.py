@@ -217,39 +217,74 @@ def _format_markdown_cell(cell: Cell) -> str:
 def to_latex(tables: Tables) -> str:
     """Return the report as LaTeX tables for booktabs and threeparttable.
 
-    Consecutive tables with the same columns become blocks of one table. Remarks and notes are printed below
-    the last table; a report without tables ends with them.
+    Consecutive tables with the same columns become blocks of one table. Each heading begins a section, and its
+    notes are printed below the last table of the section. The remarks of the report are printed below the last
+    table of the first section that has one; a report without tables ends with them.
     """
-    visible_parts = [part for part in tables.parts if not isinstance(part, (Notes, Picture))]
+    waiting_texts = _list_latex_remarks(tables)
+    has_table = False
+    lines: list[str] = []
+    for section in _split_at_headings(tables.parts):
+        notes = _list_notes(section)
+        is_first_with_table = not has_table and any(isinstance(part, Table) for part in section)
+        if is_first_with_table:
+            has_table = True
+            notes = waiting_texts + notes
+        elif not has_table:
+            waiting_texts += notes
+            notes = []
+        lines += _format_latex_section(section, notes)
+
+    if not has_table:
+        lines += map(_format_latex_paragraph, waiting_texts)
+    return "\n".join(lines) + "\n"
+
+
+def _split_at_headings(parts: Sequence[Part]) -> list[list[Part]]:
+    """Return the parts before the first heading, and those from each heading on."""
+    sections: list[list[Part]] = [[]]
+    for part in parts:
+        if isinstance(part, Heading):
+            sections.append([])
+        sections[-1].append(part)
+    return sections
+
+
+def _format_latex_section(section: Sequence[Part], notes: list[str]) -> list[str]:
+    """Return the lines of one section, with its notes below the last table."""
+    visible_parts = [part for part in section if not isinstance(part, (Notes, Picture))]
     runs = [list(run) for _, run in groupby(visible_parts, key=_get_value_columns)]
     table_runs = [number for number, run in enumerate(runs) if isinstance(run[0], Table)]
-    remarks = _list_latex_remarks(tables)
-
     lines: list[str] = []
     for number, run in enumerate(runs):
         blocks = [part for part in run if isinstance(part, Table)]
         if not blocks:
             lines += map(_format_latex_part, run)
             continue
-        notes = _list_table_notes(blocks)
+        table_notes = _list_table_notes(blocks)
         if number == table_runs[-1]:
-            notes += remarks
-        lines += _format_latex_table(blocks, notes)
+            table_notes += notes
+        lines += _format_latex_table(blocks, table_notes)
 
     if not table_runs:
-        lines += map(_format_latex_paragraph, remarks)
-    return "\n".join(lines) + "\n"
+        lines += map(_format_latex_paragraph, notes)
+    return lines
 
 
 def _list_latex_remarks(tables: Tables) -> list[str]:
-    """Return the texts below the last table: the verdict, the summary, warnings, other remarks and notes."""
+    """Return the texts on the whole report: the verdict, the summary, warnings, other remarks and the legend."""
     verdict_first = sorted(tables.remarks, key=_is_not_verdict)
     remarks = [f"{remark.name}: {' '.join(remark.lines)}" for remark in verdict_first]
-    texts = [*remarks[:1], *tables.summary, *tables.warnings, *remarks[1:], *tables.legend]
-    for part in tables.parts:
+    return [*remarks[:1], *tables.summary, *tables.warnings, *remarks[1:], *tables.legend]
+
+
+def _list_notes(parts: Sequence[Part]) -> list[str]:
+    """Return the lines of all notes among the parts."""
+    lines: list[str] = []
+    for part in parts:
         if isinstance(part, Notes):
-            texts += part.lines
-    return texts
+            lines += part.lines
+    return lines
 
 
 def _is_not_verdict(remark: Remark) -> bool:

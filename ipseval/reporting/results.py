@@ -15,7 +15,7 @@ from ipseval.errors import InputError
 from ipseval.reporting._html import to_html, to_html_tables
 from ipseval.reporting.formatting import format_csv, write_or_return
 from ipseval.reporting.markup import to_latex, to_markdown
-from ipseval.reporting.tables import VERDICT, Heading, Part, Picture, Table, Tables
+from ipseval.reporting.tables import VERDICT, Heading, Notes, Part, Picture, Table, Tables
 from ipseval.reporting.text import to_text
 from ipseval.utils import codec
 from ipseval.utils.checks import check_positive_int
@@ -345,7 +345,8 @@ class Report(Reported):
     Parameters
     ----------
     results : sequence of results
-        The results; the first gives the title and the summary.
+        The results; the first gives the title and the summary. The warnings, the verdict and the other remarks of each
+        later one are printed below its heading.
 
     Raises
     ------
@@ -392,13 +393,17 @@ class Report(Reported):
         Returns
         -------
         Tables
-            The content of the first result, with the parts of the other results under headings.
+            The content of the first result, with the warnings, remarks and parts of the other results under
+            headings.
         """
         contents = [result.tables(digits=digits, page=page) for result in self.results]
         first_content = contents[0]
         other_parts: list[Part] = []
         for content in contents[1:]:
             other_parts.append(Heading(content.summary[0], folded=page))
+            notes = _list_own_notes(content)
+            if notes:
+                other_parts.append(Notes(notes))
             other_parts += content.parts
         if not page:
             return replace(first_content, parts=(*first_content.parts, *other_parts))
@@ -408,6 +413,16 @@ class Report(Reported):
         if len(page_parts) < len(other_parts):
             page_parts.append("Groups by other metrics: .frame.")
         return replace(first_content, appendix=(*page_parts, *first_content.appendix))
+
+
+def _list_own_notes(content: Tables) -> tuple[str, ...]:
+    """Return the warnings and remarks of a result that follows others, such as its verdict."""
+    notes = list(content.warnings)
+    for remark in content.remarks:
+        if remark.lines:
+            notes.append(f"{remark.name}: {' '.join(remark.lines)}")
+
+    return tuple(notes)
 
 
 def _is_sequence_of_results(value: object) -> bool:

@@ -93,7 +93,7 @@ class Table:
     metric: str = ""
 
     @classmethod
-    def of(
+    def from_frame(
         cls,
         frame: pd.DataFrame,
         title: str = "",
@@ -124,7 +124,7 @@ class Table:
         Examples
         --------
         >>> frame = pd.DataFrame({"model": ["als"], "auc": [0.75], "auc_low": [0.7], "auc_high": [0.8]})
-        >>> table = Table.of(frame, formats=".2f")
+        >>> table = Table.from_frame(frame, formats=".2f")
         >>> table.header, [cell.text for cell in table.rows[0]]
         (('model', 'auc'), ['als', '0.75 [0.70, 0.80]'])
         """
@@ -358,7 +358,7 @@ class Tables:
     A result with one table, which all outputs print:
 
     >>> import pandas as pd
-    >>> table = Table.of(pd.DataFrame({"model": ["knn"], "recall@10": [0.31]}))
+    >>> table = Table.from_frame(pd.DataFrame({"model": ["knn"], "recall@10": [0.31]}))
     >>> tables = Tables(summary=("One recommender",), parts=(table,))
     >>> from ipseval.reporting.text import to_text
     >>> print(to_text(tables))

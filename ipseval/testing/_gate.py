@@ -403,7 +403,10 @@ class Gate(Result):
             title = f"other estimates ({format_level(self.diff.confidence_level)} intervals, adjusted p)"
             parts.append(Table(("estimate", "old", "new", "difference"), tuple(rows), title, signed=True))
         if len(self.diff.changed):
-            parts += [Heading("What else changed"), Table.of(self.diff.changed, "Versions, options and data")]
+            parts += [
+                Heading("What else changed"),
+                Table.from_frame(self.diff.changed, "Versions, options and data"),
+            ]
         return tuple(parts), self.diff.tables(digits=digits).warnings
 
     @property

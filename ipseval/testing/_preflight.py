@@ -109,7 +109,7 @@ class Preflight(Result):
             f"Preflight of the gate on {first_gate.incumbent} by {first_gate.metric} "
             f"({first_gate.estimator}), with {name_interval(first_gate.interval_level)}s",
         )
-        table = Table.of(self.frame, formats=f".{digits + 1}f", n_keys=3)
+        table = Table.from_frame(self.frame, formats=f".{digits + 1}f", n_keys=3)
         if page:
             return Tables(
                 summary,

@@ -36,7 +36,7 @@ class Note:
 
     Examples
     --------
-    >>> note = Note.of("undefined_users", n=2, unit="user")
+    >>> note = Note.create("undefined_users", n=2, unit="user")
     >>> note.code, note.severity, str(note)
     ('undefined_users', 'note', '2 users left out: the metric is undefined for them')
     """
@@ -49,7 +49,7 @@ class Note:
             raise InputError(f"a note must have a known code; got {self.code!r}. Use the code 'text'.")
 
     @classmethod
-    def of(cls, code: str, **parameters: object) -> Note:
+    def create(cls, code: str, **parameters: object) -> Note:
         """Create a note.
 
         Parameters
@@ -89,7 +89,7 @@ class Note:
 
 def create_suppression(reasons: Iterable[Note]) -> Note:
     """Return that a value is not shown, for these reasons."""
-    return Note.of("suppressed", reasons=tuple(reasons))
+    return Note.create("suppressed", reasons=tuple(reasons))
 
 
 def join_notes(*notes: Note | str) -> str:
@@ -102,7 +102,7 @@ def as_notes(notes: Iterable[Note | str]) -> tuple[Note, ...]:
     values = []
     for note in notes:
         if not isinstance(note, Note):
-            note = Note.of("text", text=note)
+            note = Note.create("text", text=note)
         values.append(note)
     return tuple(values)
 

@@ -425,14 +425,14 @@ def _mean_absolute_noise(error: FloatArray) -> FloatArray:
 
 def _compute_weight_columns(estimator: Estimator, sample: Sample) -> dict[str, object]:
     """Return the columns that describe the weights of an estimator."""
-    sums = WeightSums.of(estimator, sample, sample.with_equal_propensities())
+    sums = WeightSums.from_samples(estimator, sample, sample.with_equal_propensities())
     flags: tuple[Note, ...] = ()
     if estimator.weighted:
         flags = find_weight_flags(sums, len(sample.ranked))
     return {
         "n_without_propensity": sample.n_without_propensity,
         "ess": effective_sample_size(sample.weights),
-        "max_weight_share": WeightMoments.of(sample.weights).max_share,
+        "max_weight_share": WeightMoments.from_weights(sample.weights).max_share,
         "flag": join_notes(*flags),
     }
 

@@ -150,8 +150,8 @@ def compute_criteria(estimates: FloatArray, references: FloatArray) -> FloatArra
     """
     estimate_rows = estimates.reshape(-1, estimates.shape[-1])
     reference_rows = references.reshape(-1, references.shape[-1])
-    estimate_orders = RowOrders.of(estimate_rows)
-    reference_orders = RowOrders.of(reference_rows)
+    estimate_orders = RowOrders.from_values(estimate_rows)
+    reference_orders = RowOrders.from_values(reference_rows)
     agreement = compute_agreement(estimate_orders, reference_orders, ())
     rows = np.arange(len(estimate_rows))
     criteria = np.column_stack(

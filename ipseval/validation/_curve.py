@@ -194,7 +194,7 @@ class ExposureCurve(Result):
         parts: list[Part] = []
         for name, rows in self.frame.groupby("metric", sort=False):
             parts.append(Heading(str(name)))
-            parts.append(Table.of(rows[columns].reset_index(drop=True), formats=f".{digits + 1}f"))
+            parts.append(Table.from_frame(rows[columns].reset_index(drop=True), formats=f".{digits + 1}f"))
         n_splits = self.scores["split"].nunique()
         n_draws = self.scores["draw"].nunique()
         notes = Notes(

@@ -197,7 +197,7 @@ class Validation(Result):
         for metric, rows in self.summary.groupby("metric", sort=False):
             ordered = rows.sort_values("reduction", ascending=False)
             columns = ordered[list(REPORT_COLUMNS)].rename(columns=REPORT_COLUMNS)
-            parts.append(Table.of(columns, str(metric), formats=formats, n_keys=2))
+            parts.append(Table.from_frame(columns, str(metric), formats=formats, n_keys=2))
         level = f"{self.confidence_level * 100:g}% intervals in brackets"
         n_dropped = format_count(round(self.n_random_dropped), "random-exposure positive")
         return Tables(
@@ -226,8 +226,8 @@ class Validation(Result):
         return (
             Heading("How it was made"),
             Notes((f"{', '.join(self._list_sizes())}.", *self._describe_method())),
-            Table.of(self.summary, "Every criterion", intervals=False, folded=True),
-            Table.of(self.frame, "Every estimate", intervals=False, folded=True),
+            Table.from_frame(self.summary, "Every criterion", intervals=False, folded=True),
+            Table.from_frame(self.frame, "Every estimate", intervals=False, folded=True),
         )
 
     def _describe_method(self) -> tuple[str, ...]:

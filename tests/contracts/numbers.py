@@ -52,7 +52,7 @@ class Kept:
         return f"seal: {sealed(self.body())}\n{self.body()}"
 
     @classmethod
-    def of(cls, text: str) -> Kept:
+    def parse(cls, text: str) -> Kept:
         """Return what a text of `text()` holds."""
         changes: list[str] = []
         numbers: dict[str, dict[str, float]] = {}
@@ -132,7 +132,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--write", nargs="?", const="", metavar="WORDS", required=True)
     words = " ".join(parser.parse_args().write.split())
-    kept = Kept.of(FILE.read_text(encoding="utf-8")) if FILE.exists() else Kept((), {})
+    kept = Kept.parse(FILE.read_text(encoding="utf-8")) if FILE.exists() else Kept((), {})
     try:
         new = refreshed(kept, computed(), words, CHANGELOG.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -23,19 +23,21 @@ METRICS = ("recall@5", "atop")
 OWN_ESTIMATOR = """
 from ipseval.estimators import Claim, Estimator, LinearForm, UserSums
 
+CONDITION = "given relative propensities, equally exposed users, and held-out interactions of nearly all users"
+
 class Own(Estimator):
     label, weighting, target = "own", "1/P over |S*_u|", "user"
 
     def sums(self, sample, metric):
         ranked, weights = sample.ranked, self.weight_positives(sample)
         total, values = ranked.sum_by_user(weights), metric.user_values(ranked, weights, ties=sample.ties)
-        return UserSums.of(ranked.users, total * values, total)
+        return UserSums.from_values(ranked.users, total * values, total)
 
     def weight_positives(self, sample):
         return sample.weights / sample.ranked.counts[sample.ranked.segment]
 
     def claim(self, metric, **known):
-        return Claim("nearly consistent", "given relative propensities and equally exposed users")
+        return Claim("nearly consistent", CONDITION)
 
     def linear_form(self, metric, ranked, **known):
         return LinearForm(ranked, False, True, own=1 / ranked.counts[ranked.segment])

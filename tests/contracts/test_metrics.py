@@ -69,10 +69,12 @@ def values(
     label: str, scores: np.ndarray, weights: np.ndarray | None, n_positives: int, **options
 ) -> np.ndarray:
     """Return the values of users by their scores (users, items) and weights, of each user or of all."""
-    return of(label, ranked(scores, n_positives), weights, **options)
+    return compute_user_values(label, ranked(scores, n_positives), weights, **options)
 
 
-def of(label: str, one: RankedPositives, weights: np.ndarray | None, **options) -> np.ndarray:
+def compute_user_values(
+    label: str, one: RankedPositives, weights: np.ndarray | None, **options
+) -> np.ndarray:
     if weights is not None:
         weights = np.broadcast_to(weights, (one.user_ids.size, weights.shape[-1])).ravel()
     return ipseval.metric(label).user_values(one, weights, **options)
@@ -93,8 +95,8 @@ def test_weighted_values_are_in_the_range_and_only_proportions_of_weights_matter
     same = ranked(np.tile(scores, (len(given), 1)), weights.size)
     for label in LABELS:
         low, high = ipseval.metric(label).value_range
-        (plain,) = of(label, alone, None, ties=ties)
-        weighted, scaled, *equals = of(label, same, given, ties=ties)
+        (plain,) = compute_user_values(label, alone, None, ties=ties)
+        weighted, scaled, *equals = compute_user_values(label, same, given, ties=ties)
         # Positives that share a mean rank inside the cutoff can be more than fit there, weighted or not.
         if ties != "mean" or ipseval.metric(label).linear_in_rank:
             assert low <= weighted <= high + 1e-12, label
@@ -117,7 +119,7 @@ def test_no_positive_that_moves_up_lowers_the_value_and_the_best_arrangement_has
     best = np.concatenate([n + np.argsort(np.argsort(weights)), np.zeros(n - m)])
     arranged, at_best = ranked(np.array([scores, *moved, best]), m), ranked(best[None], m)
     for label in PLAIN:
-        before, *after, got = of(label, arranged, weights)
+        before, *after, got = compute_user_values(label, arranged, weights)
         assert all(one >= before - 1e-12 for one in after), label
         name = label.partition("@")[0]
         if name in ONE_AT_BEST:
@@ -126,7 +128,7 @@ def test_no_positive_that_moves_up_lowers_the_value_and_the_best_arrangement_has
             k = ipseval.metric(label).cutoff
             assert got == pytest.approx(min(k, m) / k, abs=1e-12), label
         if name.startswith("rbp"):
-            assert got == pytest.approx(of(label, at_best, None)[0], abs=1e-12), label
+            assert got == pytest.approx(compute_user_values(label, at_best, None)[0], abs=1e-12), label
 
 
 def test_tied_positives_and_no_tied_non_positive_leave_auc_alone_under_every_tie_rule():

@@ -9,7 +9,7 @@ from tests.contracts.number_cases import CASES
 from tests.contracts.number_worlds import bits
 from tests.contracts.numbers import Kept
 
-KEPT = Kept.of(numbers.FILE.read_text(encoding="utf-8"))
+KEPT = Kept.parse(numbers.FILE.read_text(encoding="utf-8"))
 LOG = """# Changelog
 ## [Unreleased]
 ### Numbers changed
@@ -64,7 +64,7 @@ def test_a_changed_number_is_written_only_with_words_of_a_line_of_its_own():
         numbers.refreshed(kept, now, "`rr` of ties", LOG)
     new = numbers.refreshed(kept, now, "counts users once, and", LOG)
     assert new == Kept(("`rr` of ties", "counts users once, and"), now)
-    assert Kept.of(new.text()) == Kept(new.changes, new.numbers, numbers.sealed(new.body()))
+    assert Kept.parse(new.text()) == Kept(new.changes, new.numbers, numbers.sealed(new.body()))
 
 
 def test_a_number_that_is_gone_is_a_change_and_a_new_one_is_not():

@@ -51,7 +51,7 @@ class Trimmed(Estimator):  # snips-pooled with the largest weights cut to the qu
     def sums(self, sample, metric):
         ranked, weights = sample.ranked, self.weight_positives(sample)
         total = ranked.sum_by_user(weights)
-        return UserSums.of(ranked.users, total * metric.user_values(ranked, weights, ties=sample.ties), total)
+        return UserSums.from_values(ranked.users, total * metric.user_values(ranked, weights, ties=sample.ties), total)
 """
 
 SMOOTHED = """
@@ -324,7 +324,9 @@ def test_an_estimator_is_told_which_method_it_lacks():
             return sample.weights
 
         def sums(self, sample, metric):
-            return UserSums.of(sample.ranked.users, metric.user_values(sample.ranked, sample.weights))
+            return UserSums.from_values(
+                sample.ranked.users, metric.user_values(sample.ranked, sample.weights)
+            )
 
     scores = np.random.default_rng(0).normal(size=(3, 5))
     evaluation = ipseval.evaluate(
@@ -353,7 +355,7 @@ def test_the_interval_of_an_estimator_that_leaves_the_range_is_not_kept_within_i
 
         def sums(self, sample, metric):
             values = np.array([0.8, 0.8, 1.1])
-            return UserSums.of(np.arange(3), values)
+            return UserSums.from_values(np.arange(3), values)
 
     evaluation = ipseval.evaluate(
         {"m": np.random.default_rng(0).normal(size=(3, 5))},

@@ -14,7 +14,7 @@ from tests.contracts.number_cases import CASES
 from tests.mutation.layers import SPEED
 from tests.worlds import random_world
 
-KEPT = numbers.Kept.of(numbers.FILE.read_text(encoding="utf-8")).numbers
+KEPT = numbers.Kept.parse(numbers.FILE.read_text(encoding="utf-8")).numbers
 
 
 # The other cases do what these do, or read none of the constants.

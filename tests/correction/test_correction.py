@@ -390,3 +390,63 @@ def test_the_plan_has_a_row_per_metric_and_size_ordered_by_metric(log_correction
         assert list(zip(part["n_users"], part["n_items"], strict=True)) == sizes
         np.testing.assert_allclose(part["n_positives"], [0.1 * users * items for users, items in sizes])
     assert (plan["regret_90"] >= 0).all()
+
+
+REQUESTS = (
+    ["recall@10"],
+    ["recall@20"],
+    ["atop"],
+    ["recall@10", "mean_dcg@10"],
+    ["recall@5", "mean_dcg@10", "atop"],
+    ["atop", "recall@5", "mean_dcg@10"],
+)
+
+
+def explains_exposure(models, split, metrics, exposure=None):
+    correction = correct(models, split, random_exposure=exposure, metrics=metrics, rng=4)
+    warned = "The density ratio of the log does not explain exposure" in " ".join(repr(correction).split())
+    assert warned is not correction.explained
+    return correction.explained
+
+
+def simulate_log(rng, **options):
+    world = World(n_users=400, n_items=200, mean_relevant=20, rng=rng, **options)
+    split = world.split(rng=1)
+    return world, split, world.example_models(split, rng=2)
+
+
+def list_top_items(factors, split, depth):
+    candidates = factors[0] @ factors[1].T
+    candidates[split.train.user, split.train.item] = -np.inf
+    top_items = np.argsort(-candidates, axis=1, kind="stable")[:, :depth]
+    return dict(zip(split.user_ids.tolist(), split.item_ids[top_items].tolist(), strict=True))
+
+
+def test_the_warning_does_not_depend_on_the_requested_metrics():
+    # By recall@20 or atop alone, the path is flat (0.23 and 0.24 of AOA above chance); by recall@10 it is not (0.34).
+    _, split, models = simulate_log(0, popularity_skew=0.4)
+    assert [explains_exposure(models, split, metrics) for metrics in REQUESTS] == [True] * len(REQUESTS)
+
+
+def test_the_warning_by_random_exposure_does_not_depend_on_the_requested_metrics():
+    # The random sample deviates too far from the path (probability 0.57), but not by recall@10 and mean_dcg@10 (0.33).
+    world, split, models = simulate_log(1, popularity_skew=0.3, selection=2.0, n_factors=20)
+    exposure = RandomExposure.from_ratings(world.expose(rng=3), threshold=4)
+    answers = [explains_exposure(models, split, metrics, exposure) for metrics in REQUESTS]
+    assert answers == [False] * len(REQUESTS)
+
+
+@pytest.mark.filterwarnings("ignore:every list of")
+def test_the_warning_about_lists_does_not_depend_on_the_requested_metrics():
+    # Lists of seven items have no atop, and are padded with misses for mean_dcg@10.
+    _, split, models = simulate_log(0, popularity_skew=0.4)
+    lists = {}
+    for name, model in models.items():
+        lists[name] = list_top_items(model, split, 7)
+
+    relative_corrections = []
+    for label in ("recall@3", "recall@5", "recall@20"):
+        path = correct(lists, split, metrics=[label], rng=4).path.diagnostic_path
+        assert [metric.label for metric in path.metrics] == ["recall@5", "mean_dcg@10"]
+        relative_corrections.append(path.reach)
+    assert relative_corrections[1:] == relative_corrections[:1] * 2

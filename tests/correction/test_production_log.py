@@ -14,7 +14,7 @@ from tests.evaluation.test_production_log import RATE, Shop
 
 @pytest.mark.slow
 def test_exploration_and_a_reference_value_identify_the_better_version_with_intervals_around_the_truth():
-    shop = Shop.of(0, months=10, rate=RATE)
+    shop = Shop.simulate(0, months=10, rate=RATE)
     split = ipseval.split_random(shop.log.select(~shop.explored).positives, test_fraction=0.2, rng=0)
     truth = shop.truth(split)
     assert truth["v2"] > 2 * truth["v1"]

@@ -244,13 +244,13 @@ def test_merged_moments_are_those_of_all_users_at_once(seed, sizes):
     users = np.arange(sum(sizes))
 
     def sums(rows) -> list[UserSums]:
-        return [UserSums.of(users[rows], values[0, rows], values[1, rows]),
-                UserSums.of(users[rows], values[2, rows], values[3, rows])]  # fmt: skip
+        return [UserSums.from_values(users[rows], values[0, rows], values[1, rows]),
+                UserSums.from_values(users[rows], values[2, rows], values[3, rows])]  # fmt: skip
 
     bounds = np.concatenate([[0], np.cumsum(sizes)])
-    merged = Moments.of(sums(slice(0, 0)))
+    merged = Moments.from_user_sums(sums(slice(0, 0)))
     for start, stop in itertools.pairwise(bounds):
-        merged = merged.merge(Moments.of(sums(slice(start, stop))))
+        merged = merged.merge(Moments.from_user_sums(sums(slice(start, stop))))
     expected = sums(slice(None))
     for number, user_sums in enumerate(expected):
         psi, n = user_sums.influence(), user_sums.n_users

@@ -450,3 +450,13 @@ def test_every_page_is_in_the_menu():
     pages |= {f"notebooks/{page.name}" for page in (DOCS.parent / "notebooks").glob("*.ipynb")}
     assert pages - menu == set()
     assert {page for page in menu if not (DOCS / page).exists()} == set()
+
+
+def test_the_citation_and_the_changelog_have_the_version_and_its_date():
+    root = Path(ipseval.__file__).parents[1]
+    citation = (root / "CITATION.cff").read_text(encoding="utf-8")
+    version = re.search(r"^version: (\S+)$", citation, re.MULTILINE)[1]
+    released = re.search(r"^date-released: (\S+)$", citation, re.MULTILINE)[1]
+    changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert version == ipseval.__version__
+    assert f"\n## [{version}] - {released}\n" in changelog

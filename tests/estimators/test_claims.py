@@ -17,7 +17,10 @@ OBSERVED = "biased unless every relevant item is observed"
 RATE = "consistent up to the observation rate, given relative propensities"
 PAIRS = "consistent given relative propensities, for the average over all relevant pairs"
 WON = "consistent given the propensities and independent observations, for the share of pairs won"
-EXPOSED = "nearly consistent given relative propensities and equally exposed users"
+EXPOSED = (
+    "nearly consistent given relative propensities, equally exposed users, "
+    "and held-out interactions of nearly all users"
+)
 WITHIN = (
     "not consistent in users: a bias of order 1/(positives per user) stays, even with the true propensities"
 )

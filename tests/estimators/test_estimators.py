@@ -166,14 +166,16 @@ def test_numbers_of_relevant_items_may_be_one_for_all_or_those_of_the_positives(
 
 def test_an_extent_counts_excluded_users_and_the_persons_of_queries():
     sample = Sample(replace(ranked(), left_out=np.array([False, False, True])), n_without_propensity=4)
-    extent = SampleSize.of(sample)
+    extent = SampleSize.from_sample(sample)
     assert extent.users_by_n_positives.tolist() == [1, 1, 1]
     assert (extent.n_without_propensity, extent.n_left_out, extent.n_clusters) == (4, 1, 0)
-    queries = SampleSize.of(Sample(replace(ranked(), cluster=np.array([0, 0, 1]), cluster_ids=np.arange(2))))
+    queries = SampleSize.from_sample(
+        Sample(replace(ranked(), cluster=np.array([0, 0, 1]), cluster_ids=np.arange(2)))
+    )
     assert (queries.n_left_out, queries.n_clusters) == (0, 1)  # query 2, of the other person, has no positive
-    assert SampleSize.of(Sample(ranked().select(np.zeros(3, dtype=bool)))).users_by_n_positives.tolist() == [
-        3
-    ]
+    assert SampleSize.from_sample(
+        Sample(ranked().select(np.zeros(3, dtype=bool)))
+    ).users_by_n_positives.tolist() == [3]
 
 
 def test_the_shrunk_estimate_lies_between_its_ends_and_has_the_error_of_the_formula_written_out():
@@ -293,7 +295,7 @@ def test_a_ratio_of_pairs_is_refused_for_ties_that_relevance_decides():
 )  # fmt: skip
 def test_an_estimate_has_each_note_once(sums, extent, notes):
     numerator = np.array(sums[0])
-    short_list = Note.of("short_lists", n=1, n_all=3, cutoff=5)
+    short_list = Note.create("short_lists", n=1, n_all=3, cutoff=5)
     n_undefined = sums[1]
     user_sums = UserSums(np.arange(numerator.size), numerator, np.ones(numerator.size), None, n_undefined)
     estimate = build_estimate(
@@ -319,7 +321,7 @@ def test_an_estimate_is_printed_with_its_error_where_it_has_one():
     assert repr(estimate) == (
         "Estimate(recall@5 by aoa: 0.5000 ± 0.5000; 2 users, 3 positives; plug-in: no guarantee)"
     )
-    few = Note.of("text", text="few")
+    few = Note.create("text", text="few")
     suppressed = replace(estimate, suppressed=True, flags=(few,))
     assert repr(suppressed) == "Estimate(recall@5 by aoa: nan; 2 users, 3 positives; plug-in: no guarantee)"
     assert [str(note) for note in suppressed.reliability_notes] == ["suppressed: few"]
@@ -346,9 +348,9 @@ def test_only_the_doubly_robust_estimate_of_a_sum_is_exactly_unbiased():
 
 def test_estimates_that_no_user_moves_have_a_covariance_of_zero():
     users = np.arange(4)
-    constant = UserSums.of(users, np.full(4, 0.3), np.ones(4))
-    varied = UserSums.of(users, np.array([0.0, 1.0, 1.0, 0.0]), np.ones(4))
-    covariance = Moments.of([constant, varied]).covariance()
+    constant = UserSums.from_values(users, np.full(4, 0.3), np.ones(4))
+    varied = UserSums.from_values(users, np.array([0.0, 1.0, 1.0, 0.0]), np.ones(4))
+    covariance = Moments.from_user_sums([constant, varied]).covariance()
     np.testing.assert_array_equal(covariance[0], [0.0, 0.0])
     assert covariance[1, 1] == pytest.approx(1 / 3 / 4)  # the variance over the number of users
 

@@ -46,4 +46,4 @@ def test_the_formulas_of_snips_are_lines_of_its_method_sums():
     source = inspect.getsource(Snips.sums)
     ratios = ("numerator=wc / w", "numerator=wc / n, denominator=w / n", "numerator=wc, denominator=w")
     for ratio in ratios:
-        assert f"UserSums.of(users, {ratio}, root=metric.root)" in source
+        assert f"UserSums.from_values(users, {ratio}, root=metric.root)" in source

@@ -59,7 +59,7 @@ def test_influence_is_the_derivative_with_respect_to_how_often_a_user_counts(kin
 @pytest.mark.parametrize("kind", ["ratio", "mean", "volume", "root"])
 def test_moments_answer_as_the_sums_of_users_do(kind):
     other_sums = UserSums(USERS, D, N + 1, V[::-1] if kind == "volume" else None, root=kind == "root")
-    first_member, second_member = Moments.of([SUMS[kind], other_sums]).members()
+    first_member, second_member = Moments.from_user_sums([SUMS[kind], other_sums]).members()
     for member, sums in ((first_member, SUMS[kind]), (second_member, other_sums)):
         assert member.value() == pytest.approx(sums.value(), rel=1e-14)
         assert member.standard_error() == pytest.approx(error(derivative(sums)), rel=1e-7)
@@ -69,7 +69,7 @@ def test_moments_answer_as_the_sums_of_users_do(kind):
         member, n, rounding = first.paired_error(second)
         assert (member, n) == (pytest.approx(paired, rel=1e-7), 6)
         assert 0 < rounding < 1e-12
-    covariance = Moments.of([SUMS[kind], other_sums]).covariance()
+    covariance = Moments.from_user_sums([SUMS[kind], other_sums]).covariance()
     psi = np.array([derivative(SUMS[kind]), derivative(other_sums)])
     np.testing.assert_allclose(covariance, psi @ psi.T / 30, rtol=1e-7)
 
@@ -78,7 +78,7 @@ def test_moments_answer_as_the_sums_of_users_do(kind):
 def test_merged_moments_of_parts_equal_the_moments_of_all_users(cut):
     def part(users: slice, n_undefined: int) -> Moments:
         sums = [UserSums(USERS[users], values[users], D[users], V[users], n_undefined) for values in (N, D)]
-        return Moments.of(sums)
+        return Moments.from_user_sums(sums)
 
     all_users = part(slice(None), 5)
     merged = part(slice(cut), 3).merge(part(slice(cut, None), 2))
@@ -88,7 +88,7 @@ def test_merged_moments_of_parts_equal_the_moments_of_all_users(cut):
     assert all_users.equals(part(slice(None), 0))
     assert not all_users.equals(part(slice(5), 0))
     two_users, three_users = (
-        Moments.of([undefined(np.ones(n), np.ones(n))]) for n in (2, 3)
+        Moments.from_user_sums([undefined(np.ones(n), np.ones(n))]) for n in (2, 3)
     )  # of one mean and scatter
     assert (two_users.equals(three_users), three_users.equals(two_users), two_users.equals(two_users)) == (
         False,
@@ -98,15 +98,15 @@ def test_merged_moments_of_parts_equal_the_moments_of_all_users(cut):
     assert repr(all_users) == "Moments(6 users, 2 models)"
     assert repr(all_users.members()[0]) == "MergedSums(6 users)"
     # Of two users 0 and 1 the variance is 1/2, and that of their mean half of it.
-    varied = Moments.of_columns(np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]))
+    varied = Moments.from_columns(np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]))
     assert (varied.covariance().tolist(), varied.n_undefined, varied.root) == ([[0.25]], 0, False)
     # Of a value that all users share nothing varies, not even with one that is undefined.
-    constant = Moments.of_columns(np.array([[1.0], [1], [1], [0], [0], [1]]) * np.ones(2))
+    constant = Moments.from_columns(np.array([[1.0], [1], [1], [0], [0], [1]]) * np.ones(2))
     np.testing.assert_array_equal(constant.covariance(), [[0, 0], [0, np.nan]])
 
 
 def test_merging_empty_moments_gives_empty_moments():
-    empty = Moments.of([UserSums(USERS[:0], N[:0], D[:0])] * 2)
+    empty = Moments.from_user_sums([UserSums(USERS[:0], N[:0], D[:0])] * 2)
     merged = empty.merge(empty)
     assert (merged.n, merged.mean.tolist(), merged.scatter.tolist()) == (0, [0.0] * 6, [[0.0] * 6] * 6)
     assert np.isnan([member.value() for member in merged.members()]).all()
@@ -135,7 +135,7 @@ def undefined(numerator, denominator, **options) -> UserSums:
     ],
 )
 def test_values_and_errors_of_degenerate_sums(sums, expected, std_error, merged):
-    evaluated = Moments.of([sums]).members()[0] if merged else sums
+    evaluated = Moments.from_user_sums([sums]).members()[0] if merged else sums
     assert evaluated.value() == pytest.approx(expected, nan_ok=True)
     assert evaluated.standard_error() == pytest.approx(std_error, nan_ok=True)
     if not merged:
@@ -162,9 +162,9 @@ def test_users_of_one_model_only_have_no_influence_on_the_other():
     # N = 3 and D = 2: the terms N/D, R D/D and R are 3/2, in each of both.
     three = undefined([3], [2])
     rounding = 16 * 2.0**-52 * np.sqrt(6 * 1.5**2)
-    for sums in (three, Moments.of([three]).members()[0]):
+    for sums in (three, Moments.from_user_sums([three]).members()[0]):
         assert sums.paired_error(sums)[2] == pytest.approx(rounding, rel=1e-9, abs=0)
-    assert np.isnan(Moments.of([three]).covariance()).all()
+    assert np.isnan(Moments.from_user_sums([three]).covariance()).all()
 
 
 def test_a_difference_below_rounding_has_error_zero():
@@ -176,7 +176,7 @@ def test_a_difference_below_rounding_has_error_zero():
         sums = UserSums(USERS, N, D, volume)
         terms = np.array([N * volume.mean(), ratio * D * volume.mean(), ratio * volume * D.mean()]) / D.mean()
         expected = 16 * 2.0**-52 * np.sqrt(2 * np.mean(np.sum(terms**2, axis=0)))
-        for evaluated in (sums, Moments.of([sums, sums]).members()[0]):
+        for evaluated in (sums, Moments.from_user_sums([sums, sums]).members()[0]):
             assert evaluated.paired_error(evaluated) == (0.0, 6, pytest.approx(expected, rel=1e-9, abs=0))
     shifted = UserSums(USERS, N + 1e-9 * USERS, D)
     assert SUMS["ratio"].paired_error(shifted)[0] > 1e-11
@@ -189,9 +189,9 @@ def test_a_value_that_all_users_share_has_no_error():
     for share in (5 / 34, 50 / 7):
         constant = UserSums(USERS, share * weights, weights)
         assert np.abs(constant.influence()).max() > 0  # rounding alone
-        for evaluated in (constant, Moments.of([constant, constant]).members()[0]):
+        for evaluated in (constant, Moments.from_user_sums([constant, constant]).members()[0]):
             assert evaluated.standard_error() == 0.0
-        assert not Moments.of([constant, constant]).covariance().any()
+        assert not Moments.from_user_sums([constant, constant]).covariance().any()
     varied = UserSums(USERS, 5 / 34 * weights * (1 + 1e-9 * USERS), weights)
     assert 1e-12 < varied.standard_error() < 1e-8
 
@@ -202,8 +202,8 @@ def test_rounding_is_the_same_in_sums_and_in_their_moments(volume):
     for shift in (0.0, 2e-16, -4e-16, 1e-6):
         last = np.append(np.ones(5), 1 + shift)
         pair = [UserSums(USERS, value, np.ones(6), volume) for value in (0.63 * last, np.full(6, 0.9))]
-        merged = Moments.of([sums.select_users(USERS < 2) for sums in pair])
-        merged = merged.merge(Moments.of([sums.select_users(USERS >= 2) for sums in pair]))
+        merged = Moments.from_user_sums([sums.select_users(USERS < 2) for sums in pair])
+        merged = merged.merge(Moments.from_user_sums([sums.select_users(USERS >= 2) for sums in pair]))
         first_member, second_member = merged.members()
         errors = first_member.paired_error(second_member)[0], pair[0].paired_error(pair[1])[0]
         assert [error_value == 0 for error_value in errors] == [abs(shift) < 1e-9 and volume is None] * 2
@@ -212,23 +212,25 @@ def test_rounding_is_the_same_in_sums_and_in_their_moments(volume):
 
 def test_paired_moments_are_of_one_evaluation():
     first_members, second_members = (
-        Moments.of([SUMS["ratio"], sums]).members() for sums in (SUMS["mean"], SUMS["root"])
+        Moments.from_user_sums([SUMS["ratio"], sums]).members() for sums in (SUMS["mean"], SUMS["root"])
     )
     assert first_members[0].paired_error(first_members[0])[0] == 0.0
     with pytest.raises(InputError, match="both recommenders in one evaluation"):
         first_members[0].paired_error(second_members[1])
     with pytest.raises(InputError, match=r"\(of 6, 5 users\)"):
-        Moments.of([SUMS["ratio"], UserSums(USERS[1:], N[1:], D[1:])])
+        Moments.from_user_sums([SUMS["ratio"], UserSums(USERS[1:], N[1:], D[1:])])
 
 
 def test_users_with_an_undefined_value_are_excluded_and_counted():
     numerator = np.array([1.0, np.nan, 3.0, np.nan])
-    sums = UserSums.of(np.array([4, 5, 6, 7]), numerator, np.arange(4.0), 10 * np.arange(4.0), root=True)
+    sums = UserSums.from_values(
+        np.array([4, 5, 6, 7]), numerator, np.arange(4.0), 10 * np.arange(4.0), root=True
+    )
     assert (sums.n_undefined, sums.n_users, sums.root) == (2, 2, True)
     columns = [column.tolist() for column in (sums.users, sums.numerator, sums.denominator, sums.volume)]
     assert columns == [[4, 6], [1, 3], [0, 2], [0, 20]]
     assert repr(sums) == "UserSums(2 users, 2 left out)"
-    unit_sums = UserSums.of(np.array([4]), np.array([2.0]))
+    unit_sums = UserSums.from_values(np.array([4]), np.array([2.0]))
     assert (unit_sums.denominator.tolist(), unit_sums.volume, unit_sums.root, repr(unit_sums)) == (
         [1.0], None, False, "UserSums(1 user)",
     )  # fmt: skip
@@ -342,4 +344,4 @@ def test_propensity_influences_follow_users_through_codes_and_partitions():
     joint_sums = FITTED["mean"].concatenate(FITTED["mean"], 9)
     assert joint_sums.effects()[0].tolist() == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17]
     with pytest.raises(InputError, match="moments do not hold the error of fitted weights"):
-        Moments.of([FITTED["ratio"]])
+        Moments.from_user_sums([FITTED["ratio"]])

@@ -137,7 +137,7 @@ def test_different_users_are_not_paired_and_the_page_warns(new):
 
 
 def test_a_flagged_estimate_is_never_clear(old, new):
-    few = (Note.of("text", text="few effective positives"),)
+    few = (Note.create("text", text="few effective positives"),)
     flagged = {key: replace(estimate, flags=few) for key, estimate in new.estimates.items()}
     diff = replace(new, estimates=flagged).diff(old)
     text = " ".join(repr(diff).split())
@@ -191,7 +191,7 @@ def test_recommenders_and_metrics_that_evaluations_do_not_share_are_named(old, n
 
 
 def test_an_independent_difference_without_an_error_has_no_p_value():
-    few = (Note.of("text", text="few"),)
+    few = (Note.create("text", text="few"),)
     new, old = (
         SimpleNamespace(value=value, standard_error=0.0, reliability_notes=few) for value in (0.75, 0.5)
     )

@@ -36,7 +36,7 @@ class Shop:
     liked: np.ndarray
 
     @classmethod
-    def of(cls, seed: int, months: int, rate: float = 0.0, n_users: int = N_USERS) -> Shop:
+    def simulate(cls, seed: int, months: int, rate: float = 0.0, n_users: int = N_USERS) -> Shop:
         """Return so many times the traffic of two to seven slates a user, and a share of random slots."""
         rng = np.random.default_rng(seed)
         popular = rng.zipf(1.6, N_ITEMS).clip(1, 500).astype(float)
@@ -82,7 +82,7 @@ class Shop:
 def fixture_folder(tmp_path_factory) -> Path:
     """Write the impressions of a month, and the top fifty of two versions for most users."""
     folder, rng = tmp_path_factory.mktemp("production"), np.random.default_rng(1)
-    shop = Shop.of(0, months=1, n_users=MONTH)
+    shop = Shop.simulate(0, months=1, n_users=MONTH)
     users = np.array([f"u_{code:05d}" for code in range(MONTH)])
     items = np.array([f"sku-{code:04d}" for code in range(N_ITEMS)])
     frame = shop.log.to_frame()

@@ -332,7 +332,10 @@ def test_the_difference_of_a_single_user_is_not_tested():
     (table,) = evaluation.tables().parts
     assert [row[-1].text for row in table.rows] == ["best", "not tested"]
     tests = evaluation.verdicts[0].primary_ranking.tests
-    np.testing.assert_equal([tests.of("b", "a"), tests.of("a", "a")], [(-0.5, np.nan), (np.nan, np.nan)])
+    np.testing.assert_equal(
+        [tests.get_difference_and_p_value("b", "a"), tests.get_difference_and_p_value("a", "a")],
+        [(-0.5, np.nan), (np.nan, np.nan)],
+    )
 
 
 def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluation):

@@ -39,7 +39,7 @@ class PairTestsOfTwo:
     def __init__(self, is_tied: bool):
         self.is_tied = is_tied
 
-    def of(self, model: str, reference: str) -> tuple[float, float]:
+    def get_difference_and_p_value(self, model: str, reference: str) -> tuple[float, float]:
         return (0.0 if self.is_tied else 1.0), 0.5
 
 

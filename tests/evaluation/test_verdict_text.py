@@ -533,7 +533,7 @@ def test_long_names_are_shortened_in_a_verdict_that_would_take_more_than_five_li
 
 
 def test_the_warning_of_an_estimator_names_its_metrics_unless_it_holds_for_all():
-    flag = Note.of("text", text="few users")
+    flag = Note.create("text", text="few users")
     flags = {("recall@5", "ips"): [flag], ("ndcg@5", "ips"): [], ("ndcg@5", "aoa"): [flag]}
     assert flag_warnings(flags, ["aoa", "ips"], {"ips": "IPS"}) == [
         "Unreliable: aoa. Few users.",

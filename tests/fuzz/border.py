@@ -64,14 +64,18 @@ LEFT_OUT = {
     "read_ids",  # it takes nothing but any number of sources: tests/data/reading/test_sources.py
     # What the library calls with its own values: no user has any of them.
     *(
-        "Decomposition.of",
+        "Decomposition.from_samples",
         "FitError.from_influence",
         "FittedRewards.from_models",
-        "Leakage.of",
-        "Moments.of",
-        "Note.of",
+        "Moments.from_user_sums",
+        "Note.create",
     ),
-    *("Moments.of_columns", "RankedPositives.from_validated", "TrainingCounts.of", "UserSums.of"),
+    *(
+        "Moments.from_columns",
+        "RankedPositives.from_validated",
+        "TrainingCounts.from_interactions",
+        "UserSums.from_values",
+    ),
 }
 OBJECTS = (  # methods
     *(

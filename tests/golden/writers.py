@@ -77,7 +77,7 @@ def folded() -> Table:
             "share": [0.5, 0.25],
         }
     )
-    return Table.of(frame, "By group", formats={"share": ".0%"}, folded=True)
+    return Table.from_frame(frame, "By group", formats={"share": ".0%"}, folded=True)
 
 
 def draw_nothing() -> Axes:

@@ -121,9 +121,11 @@ def test_rounding_differences_count_as_zero_among_many_recommenders():
     tests = compute_pair_tests(
         key_estimates(**{f"m{number}": make_estimate(row) for number, row in enumerate(values)})
     )["m", "e"]
-    assert tests.of("m0", "m1") == (0.0, 1.0)
-    assert 0 < tests.of("m0", "m2")[1] <= 1
-    assert tests.of("m0", "m2")[0] == pytest.approx(values[0].mean() - values[2].mean())
+    assert tests.get_difference_and_p_value("m0", "m1") == (0.0, 1.0)
+    assert 0 < tests.get_difference_and_p_value("m0", "m2")[1] <= 1
+    assert tests.get_difference_and_p_value("m0", "m2")[0] == pytest.approx(
+        values[0].mean() - values[2].mean()
+    )
 
 
 def test_errors_of_nearly_equal_recommenders_keep_their_digits_among_many():
@@ -222,11 +224,17 @@ def test_tests_of_all_pairs_worked_by_hand(few, monkeypatch):
     p = 2 * stats.t.sf(1 / np.sqrt(1 / 3), 3)
     p_of_a_and_c = 2 * stats.t.sf(4 / np.sqrt(1 / 3), 3)
     # Holm: the smallest p-value, 0, three times, then twice, then once.
-    assert tests.of("a", "b") == (pytest.approx(1.0), pytest.approx(p))
-    assert tests.of("b", "a") == (pytest.approx(-1.0), pytest.approx(p))
-    assert tests.of("a", "c") == (pytest.approx(4.0), pytest.approx(2 * p_of_a_and_c))
-    assert tests.of("b", "c") == (pytest.approx(3.0), 0.0)
-    assert np.isnan([*tests.of("a", "a"), *tests.of("a", "no"), *tests.of("no", "a")]).all()
+    assert tests.get_difference_and_p_value("a", "b") == (pytest.approx(1.0), pytest.approx(p))
+    assert tests.get_difference_and_p_value("b", "a") == (pytest.approx(-1.0), pytest.approx(p))
+    assert tests.get_difference_and_p_value("a", "c") == (pytest.approx(4.0), pytest.approx(2 * p_of_a_and_c))
+    assert tests.get_difference_and_p_value("b", "c") == (pytest.approx(3.0), 0.0)
+    assert np.isnan(
+        [
+            *tests.get_difference_and_p_value("a", "a"),
+            *tests.get_difference_and_p_value("a", "no"),
+            *tests.get_difference_and_p_value("no", "a"),
+        ]
+    ).all()
     significant = tests.told_apart(["c", "a", "b"], 2.5 * p_of_a_and_c)
     assert significant.tolist() == [[False, True, True], [True, False, False], [True, False, False]]
     assert not tests.told_apart(["a", "b"], p).any()  # below the level, not at it
@@ -245,7 +253,7 @@ def test_effects_are_stacked_where_all_estimates_have_the_same_users(change, is_
 def test_recommenders_of_one_user_differ_without_a_test(few, monkeypatch):
     monkeypatch.setattr("ipseval.inference.comparisons.FEW", few)
     tests = compute_pair_tests(key_estimates(a=make_estimate([1.0]), b=make_estimate([3.0])))["m", "e"]
-    assert tests.of("a", "b") == (-2.0, pytest.approx(np.nan, nan_ok=True))
+    assert tests.get_difference_and_p_value("a", "b") == (-2.0, pytest.approx(np.nan, nan_ok=True))
 
 
 def test_users_needed_for_the_minimum_detectable_difference_are_the_present_users():
@@ -281,8 +289,8 @@ def test_invalid_options_raise_errors_that_name_them(options, error, words):
 
 def test_moments_of_users_cannot_be_paired_with_sums_of_users():
     values = np.array([0.0, 0.2, 0.5, 0.9])
-    users = UserSums.of(np.arange(4), values)
-    moments = Moments.of([users, UserSums.of(np.arange(4), values[::-1])]).members()[0]
+    users = UserSums.from_values(np.arange(4), values)
+    moments = Moments.from_user_sums([users, UserSums.from_values(np.arange(4), values[::-1])]).members()[0]
     estimates = {
         (name, "m", "e"): Estimate("m", "e", sums, 4, Claim("biased"))
         for name, sums in {"users": users, "moments": moments}.items()
@@ -292,8 +300,8 @@ def test_moments_of_users_cannot_be_paired_with_sums_of_users():
             compare(estimates, reference=reference)
 
 
-SHORT = Note.of("short_lists", n=2, n_all=9, cutoff=5)
-MISSING = Note.of("no_list", n=3, n_all=9, units="users")
+SHORT = Note.create("short_lists", n=2, n_all=9, cutoff=5)
+MISSING = Note.create("no_list", n=3, n_all=9, units="users")
 
 
 @pytest.mark.parametrize(
@@ -314,8 +322,8 @@ def test_notes_on_lists_name_the_recommender_unless_both_have_them(notes, oppone
 
 def test_moments_of_users_are_paired_as_their_sums_are():
     rng = np.random.default_rng(1)
-    sums = [UserSums.of(np.arange(8), rng.random(8)) for _ in range(3)]
-    merged_sums = Moments.of(sums).members()
+    sums = [UserSums.from_values(np.arange(8), rng.random(8)) for _ in range(3)]
+    merged_sums = Moments.from_user_sums(sums).members()
     frames = [
         compare({(name, "m", "e"): Estimate("m", "e", part, 8, Claim("biased")) for name, part in parts})
         for parts in (zip("abc", sums, strict=True), zip("abc", merged_sums, strict=True))
@@ -372,7 +380,7 @@ def test_small_differences_above_rounding_are_tested(few, noise, is_rounding, mo
     values = 1 + rng.random(40)
     rows = {"a": values + noise * rng.random(40), "b": values, "c": 2 * values}
     tests = compute_pair_tests(key_estimates(**{k: make_estimate(v) for k, v in rows.items()}))["m", "e"]
-    gap, p_value = tests.of("a", "b")
+    gap, p_value = tests.get_difference_and_p_value("a", "b")
     if is_rounding:
         assert (gap, p_value) == (0.0, 1.0)
     else:

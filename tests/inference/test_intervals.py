@@ -334,7 +334,7 @@ def test_intervals_stay_in_the_range_of_metrics_between_0_and_1_alone(
     value_range, can_exceed_range, is_constrained
 ):
     # Values 0, 0, 0, 1: their mean is 1/4, and their error 1/4.
-    sums = UserSums.of(np.arange(4), np.array([0.0, 0.0, 0.0, 1.0]))
+    sums = UserSums.from_values(np.arange(4), np.array([0.0, 0.0, 0.0, 1.0]))
     estimate = Estimate("m", "e", sums, 4, Claim("biased"), can_exceed_range=can_exceed_range)
     metrics = [SimpleNamespace(label="m", value_range=value_range)]
     interval = compute_normal_intervals({A: estimate}, confidence_level=0.9, metrics=metrics)[A]

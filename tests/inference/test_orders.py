@@ -13,7 +13,7 @@ VALUES = np.array([[0.1, 0.4, 0.2, 0.3], [2.0, 1.0, 1.0, 1.0], [5.0, 5.0, 5.0, 5
 
 
 def test_each_row_is_ranked_by_itself():
-    orders = RowOrders.of(VALUES)
+    orders = RowOrders.from_values(VALUES)
     assert orders.above.tolist() == [[3, 0, 2, 1], [0, 1, 1, 1], [0, 0, 0, 0]]
     assert orders.tied.tolist() == [[1, 1, 1, 1], [1, 3, 3, 3], [4, 4, 4, 4]]
     # Of the pairs 01, 02, 03, 12, 13, 23.
@@ -25,9 +25,9 @@ def test_each_row_is_ranked_by_itself():
 
 
 def test_a_vector_is_one_row():
-    orders = RowOrders.of(VALUES[0])
+    orders = RowOrders.from_values(VALUES[0])
     assert orders.above.tolist() == [[3, 0, 2, 1]]
-    assert repr(RowOrders.of(np.ones(1))) == "RowOrders(1 row of 1 recommender)"
+    assert repr(RowOrders.from_values(np.ones(1))) == "RowOrders(1 row of 1 recommender)"
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def test_a_vector_is_one_row():
     ],
 )
 def test_the_probability_to_be_among_the_best_with_random_tie_breaking(k, probability):
-    np.testing.assert_allclose(RowOrders.of(VALUES).in_top(k), probability)
+    np.testing.assert_allclose(RowOrders.from_values(VALUES).in_top(k), probability)
 
 
 @pytest.mark.parametrize(("gap", "sign"), [(0.9e-12, 0), (1.1e-12, 1), (-0.9e-12, 0), (-1.1e-12, -1)])
 @pytest.mark.parametrize("unit", [1.0, -1.0, 1e6])
 def test_differences_of_a_millionth_of_a_millionth_are_rounding(gap, sign, unit):
-    orders = RowOrders.of(np.array([unit * (1 + gap), unit]))
+    orders = RowOrders.from_values(np.array([unit * (1 + gap), unit]))
     assert orders.sign.tolist() == [[sign * int(np.sign(unit))]]
     assert orders.tied.tolist() == [[2 - abs(sign)] * 2]
 
@@ -55,8 +55,10 @@ def test_measures_of_agreement_of_each_row():
     # Of the second rankings the pairs 01, 02, 03, 12, 13, 23 have the signs below.
     second_values = np.array([[0.1, 0.3, 0.4, 0.2], [4.0, 3.0, 2.0, 1.0], [1.0, 2.0, 3.0, 4.0]])
     signs = [[-1, -1, -1, -1, 1, 1], [1] * 6, [-1] * 6]
-    assert RowOrders.of(second_values).sign.tolist() == signs
-    agreement = compute_agreement(RowOrders.of(VALUES), RowOrders.of(second_values), [1, 2, 4])
+    assert RowOrders.from_values(second_values).sign.tolist() == signs
+    agreement = compute_agreement(
+        RowOrders.from_values(VALUES), RowOrders.from_values(second_values), [1, 2, 4]
+    )
     assert list(agreement) == ["or@1", "or@2", "or@4", "src", "ipc", "tau_b"]
     # The best two are {1, 3} and {1, 2}; 0 with a third of each of the others, and {0, 1}; all with chance ½.
     assert agreement["or@1"].tolist() == [0, 1, 0.25]
@@ -70,12 +72,12 @@ def test_measures_of_agreement_of_each_row():
 
 
 def test_cutoffs_of_agreement_are_checked():
-    orders = RowOrders.of(VALUES)
+    orders = RowOrders.from_values(VALUES)
     with pytest.raises(InputError, match="k must be at most the number of recommenders, 4; got 5"):
         compute_agreement(orders, orders, [1, 5, 2])
     with pytest.raises(InputError, match="k must be an integer >= 1; got 0"):
         compute_agreement(orders, orders, [0])
     assert list(compute_agreement(orders, orders, [])) == ["src", "ipc", "tau_b"]
-    single_order = RowOrders.of(np.ones((2, 1)))
+    single_order = RowOrders.from_values(np.ones((2, 1)))
     for cutoffs in ([1], []):
         assert np.isnan(compute_agreement(single_order, single_order, cutoffs)["src"]).all()

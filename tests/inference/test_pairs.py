@@ -39,10 +39,12 @@ def test_the_tests_of_all_pairs_equal_compare(n_models, monkeypatch):
     comparison = result.compare()
     assert comparison["p_adjusted"].between(1e-12, 0.99).sum() > n_models  # not all 0 or 1
     pairs = comparison[["model", "reference"]].to_numpy()
-    gaps, p_values = np.transpose([tests["recall@5", "aoa"].of(*pair) for pair in pairs])
+    gaps, p_values = np.transpose(
+        [tests["recall@5", "aoa"].get_difference_and_p_value(*pair) for pair in pairs]
+    )
     np.testing.assert_allclose(gaps, comparison["difference"], rtol=1e-12)
     np.testing.assert_allclose(p_values, comparison["p_adjusted"], rtol=1e-6, atol=1e-300)
-    assert tests["recall@5", "aoa"].of("m0", "again") == (0.0, 1.0)
+    assert tests["recall@5", "aoa"].get_difference_and_p_value("m0", "again") == (0.0, 1.0)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

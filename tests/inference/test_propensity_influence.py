@@ -15,8 +15,8 @@ from ipseval.estimators import Note
 from ipseval.propensity import FitError
 from reproductions import density_ratio_steady as steady
 
-FITTED_WEIGHTS = Note.of("fitted_weights")
-AS_KNOWN = str(Note.of("weights_taken_as_known"))
+FITTED_WEIGHTS = Note.create("fitted_weights")
+AS_KNOWN = str(Note.create("weights_taken_as_known"))
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 METRICS = ("atop", "recall@5", "ndcg@10")  # the last is not linear in the weights

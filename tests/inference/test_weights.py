@@ -25,7 +25,7 @@ from tests.inside.inference import (
 
 def diagnose_sample(sample, propensity, *, weighted=True):
     totals = WeightTotals.from_sample(sample, propensity, weighted=weighted)
-    return totals.diagnostics(SampleSize.of(sample), propensity)
+    return totals.diagnostics(SampleSize.from_sample(sample), propensity)
 
 
 def diagnose_items(popularity, floor=None, weighted=True):
@@ -181,12 +181,12 @@ def split_sample() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]
 def test_diagnostics_of_merged_sums_equal_diagnostics_of_all_users():
     sample, parts_of_sample, propensity = split_sample()
     all_weights, first_weights, second_weights, no_weights = (
-        AllWeights.of(users, ESTIMATORS, METRICS, propensity=propensity)
+        AllWeights.from_sample(users, ESTIMATORS, METRICS, propensity=propensity)
         for users in (sample, *parts_of_sample)
     )
     assert (no_weights.totals, no_weights.estimator_sums, no_weights.products) == ({}, {}, {})
     assert set(all_weights.products) == {("ap", "ips"), ("rr", "ips")}
-    extent = SampleSize.of(sample)
+    extent = SampleSize.from_sample(sample)
     diagnostics_of_all = all_weights.diagnostics(ESTIMATORS, extent, propensity)
     assert 0 < diagnostics_of_all["ips"].clipped_share < 1
     for weights in (
@@ -209,12 +209,12 @@ def test_diagnostics_of_merged_sums_equal_diagnostics_of_all_users():
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
 def test_sums_of_tiny_and_huge_weights_can_be_merged(scale):
     weights = [np.array([1.0, 3.0]) * scale, np.array([0.5, 6.0, 2.0]) * scale]
-    first_moments, second_moments = map(WeightMoments.of, weights)
+    first_moments, second_moments = map(WeightMoments.from_weights, weights)
     all_weights = np.concatenate(weights) / scale
     for moments in (
         first_moments.merge(second_moments),
         second_moments.merge(first_moments),
-        WeightMoments.of_logs(np.log(all_weights) + np.log(scale)),
+        WeightMoments.from_log_weights(np.log(all_weights) + np.log(scale)),
     ):
         assert moments.ess == pytest.approx(all_weights.sum() ** 2 / (all_weights**2).sum(), rel=1e-12)
         assert moments.max_share == pytest.approx(6 / 12.5, rel=1e-12)
@@ -256,9 +256,9 @@ def make_sample(propensity, user, n_relevant=None):
 
 
 def diagnose_estimator(sample, estimator):
-    return AllWeights.of(sample, [estimator]).diagnostics([estimator], SampleSize.of(sample), None)[
-        estimator.label
-    ]
+    return AllWeights.from_sample(sample, [estimator]).diagnostics(
+        [estimator], SampleSize.from_sample(sample), None
+    )[estimator.label]
 
 
 def diagnose_label(propensity, user, label, n_relevant=None):
@@ -432,7 +432,7 @@ def test_positives_with_a_smoothed_propensity_are_counted_with_their_weight():
     text = "2 interactions of items outside training get a smoothed propensity and carry 89% of the weight"
     assert text in [str(note) for note in diagnosis.cautions]
     first, second = (WeightTotals.from_sample(sample, propensity, weighted=True) for _ in range(2))
-    merged = first.merge(second).diagnostics(SampleSize.of(sample), propensity)
+    merged = first.merge(second).diagnostics(SampleSize.from_sample(sample), propensity)
     assert merged.n_smoothed == 4
     assert merged.smoothed_share == pytest.approx(2 / 2.25)
     unweighted = diagnose_sample(sample, propensity, weighted=False)
@@ -458,9 +458,9 @@ def test_diagnostics_have_no_cautions_by_default_except_for_few_positives():
 def test_unweighted_totals_have_weights_of_one():
     sample = make_sample([0.5, 0.25, 0.1], [0, 0, 1])
     totals = WeightTotals.from_sample(sample, None, weighted=False)
-    assert totals.moments == WeightMoments.of(np.ones(3)) == WeightMoments(3.0, 3.0, 0.0)
+    assert totals.moments == WeightMoments.from_weights(np.ones(3)) == WeightMoments(3.0, 3.0, 0.0)
     assert (totals.item_weights.tolist(), totals.item_counts.tolist()) == ([1.0] * 3, [1] * 3)
-    diagnosis = totals.diagnostics(SampleSize.of(sample), None)
+    diagnosis = totals.diagnostics(SampleSize.from_sample(sample), None)
     assert (diagnosis.n_items, diagnosis.n_positives, diagnosis.ess, diagnosis.ess_items) == (3, 3, 3.0, 3.0)
     assert (diagnosis.max_weight_share, diagnosis.share_equal, diagnosis.ess_equal) == (1 / 3, 1 / 3, 3.0)
     weighted_totals = WeightTotals.from_sample(sample, None, weighted=True)

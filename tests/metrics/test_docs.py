@@ -21,7 +21,10 @@ PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 # The words of the page for the guarantees of SNIPS.
 SNIPS_CELLS = {
     "consistent given relative propensities, for the average over all relevant pairs": "yes",
-    "nearly consistent given relative propensities and equally exposed users": "nearly",
+    (
+        "nearly consistent given relative propensities, equally exposed users, "
+        "and held-out interactions of nearly all users"
+    ): "nearly",
     "consistent up to the observation rate, given relative propensities": "up to a constant factor",
     "consistent given the propensities and independent observations, for the share of pairs won": (
         "if P is calibrated and observations are independent"

@@ -237,7 +237,7 @@ def is_found(
     target = copy / path
     kept = target.with_suffix(".kept")
     shutil.copy2(target, kept)
-    names = trace.of(path, line, layer)
+    names = trace.list_tests(path, line, layer)
     if first_test in trace.seconds:
         names = list(dict.fromkeys([first_test, *names]))
     result: int | None = NO_TESTS

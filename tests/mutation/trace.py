@@ -40,7 +40,7 @@ class Trace:
         seconds = {name: self.seconds[name] for name in self.seconds if name in names}
         return Trace(lines_of_path, seconds, self.options, self.most_seconds)
 
-    def of(self, path: str, line: int, layer: Layer) -> list[str]:
+    def list_tests(self, path: str, line: int, layer: Layer) -> list[str]:
         """Return the tests that run a line: those of the layer first, and fast ones before slow ones.
 
         Doctests of the file are among them. Where no test is known to run the line (it is run when the module

@@ -210,7 +210,7 @@ def test_a_legend_has_every_recommender_and_long_names_make_the_picture_higher_n
 
 
 def test_without_matplotlib_a_page_says_that_it_has_no_pictures_and_keeps_the_rest(monkeypatch):
-    table = Table.of(pd.DataFrame({"model": ["als"], "auc": [0.5]}))
+    table = Table.from_frame(pd.DataFrame({"model": ["als"], "auc": [0.5]}))
     tables = Tables((), (table, sensitivity(curves({"a": [1, 2, 3]}))), title="Title")
     said = "This page has no pictures, because matplotlib is not installed: pip install matplotlib."
     assert said not in to_html(tables)

@@ -17,6 +17,7 @@ import pytest
 import ipseval
 from ipseval.estimators import Note
 from ipseval.reporting import Tables
+from ipseval.validation.simulation import World
 from tests.inside import reporting as report
 from tests.inside.estimators import SampleSize, resolve_estimator
 from tests.inside.evaluation import (
@@ -31,6 +32,7 @@ from tests.inside.inference import PairTests
 from tests.inside.reporting import (
     Cell,
     Heading,
+    Notes,
     Remark,
     Table,
     count_decimals,
@@ -147,9 +149,9 @@ def test_the_mark_of_a_difference_is_that_of_the_paired_test_with_its_correction
 
 def test_bounds_have_a_zero_before_the_point_and_no_bound_is_minus_zero():
     frame = pd.DataFrame({"model": ["a"], "x": [-0.02], "x_low": [-0.0001], "x_high": [1.05]})
-    (row,) = Table.of(frame, formats=".3f").rows
+    (row,) = Table.from_frame(frame, formats=".3f").rows
     assert [cell.text for cell in row] == ["a", "-0.020 [0.000, 1.050]"]
-    (row,) = Table.of(frame.assign(x_low=-0.3), formats=".2f").rows
+    (row,) = Table.from_frame(frame.assign(x_low=-0.3), formats=".2f").rows
     assert row[1].text == "-0.02 [-0.30, 1.05]"
 
 
@@ -169,7 +171,7 @@ def test_letters_are_explained_where_they_can_stand(evaluation):
 
 def make_notes(text: str) -> tuple[Note, ...]:
     """Return a note with a text; none without one."""
-    return (Note.of("text", text=text),) if text else ()
+    return (Note.create("text", text=text),) if text else ()
 
 
 def by_hand(values, errors, told_apart=(), flags=("", "")):
@@ -413,20 +415,20 @@ def test_names_are_shortened_by_what_all_share_where_the_rest_is_short():
 
 def test_bounds_of_a_name_of_several_words_stand_beside_it():
     frame = pd.DataFrame({"my_gain": [0.5], "my_gain_low": [0.4], "my_gain_high": [0.6], "a_low": ["x"]})
-    table = Table.of(frame, formats=".1f")
+    table = Table.from_frame(frame, formats=".1f")
     assert table.header == ("my_gain", "a_low")
     assert table.rows == ((Cell("0.5 [0.4, 0.6]"), Cell("x")),)
     assert table.words == {0, 1}
-    apart = Table.of(frame, formats=".1f", intervals=False, n_keys=2)
+    apart = Table.from_frame(frame, formats=".1f", intervals=False, n_keys=2)
     assert apart.header == tuple(frame.columns)
     assert (apart.n_keys, apart.words, apart.folded) == (2, {0, 1, 3}, False)
     strange = pd.DataFrame({"n": [1000, 2000], "x": [1234.5, NAN], "v": [None, "a"]}).astype({"v": object})
-    assert [[cell.text for cell in row] for row in Table.of(strange).rows] == [
+    assert [[cell.text for cell in row] for row in Table.from_frame(strange).rows] == [
         ["1,000", "1234", "undefined"],
         ["2,000", "undefined", "a"],
     ]
     words, counts = pd.Series([None, "b"], dtype=object), pd.array([1, None], dtype="Int64")
-    (first, second) = Table.of(pd.DataFrame({"words": words, "counts": counts})).rows
+    (first, second) = Table.from_frame(pd.DataFrame({"words": words, "counts": counts})).rows
     assert [cell.text for cell in (*first, *second)] == ["undefined", "1", "b", "undefined"]
 
 
@@ -470,10 +472,35 @@ def test_digits_are_at_most_17(writer):
         write(digits=18)
 
 
+def test_a_report_of_two_evaluations_has_the_verdict_of_each_with_its_tables():
+    world = World(n_users=500, n_items=200, mean_relevant=20, rng=0)
+    evaluations = []
+    for number in (1, 5):
+        split = world.split(rng=number)
+        models = world.example_models(split, rng=2)
+        models = {name: models[name] for name in ("taste", "popular")}
+        evaluations.append(ipseval.evaluate(models, split, metrics=["recall@10"]))
+
+    first_verdict, second_verdict = (evaluation.verdict for evaluation in evaluations)
+    assert first_verdict.startswith("No clear winner.")
+    assert second_verdict.startswith("In the log, taste ranks first by AOA (p = 0.024")
+    made = report.Report(evaluations)
+    latex = made.to_latex()
+    first_part, heading, second_part = latex.partition("\n\\paragraph{2 recommenders, 436 users")
+    assert heading
+    assert first_part.count("Verdict: No clear winner.") == 1
+    assert second_part.count("Verdict: In the log, taste ranks first by AOA (p = 0.024") == 1
+    assert latex.count("Verdict: ") == 2
+    for text in (str(made), made.to_markdown(), made.to_html()):
+        assert "(p = 0.024 against popular)" in " ".join(text.split())
+
+
 def test_a_report_of_several_results_has_their_parts_behind_the_first():
     first, second = Made("a", ("x", "y")), Made("b", ("y", "x", ""))
     text = report.Report([first, second]).tables()
-    assert [getattr(part, "text", None) or part.header[0] for part in text.parts] == [
+    assert text.parts[3] == Notes(("Data: no",))
+    text_parts = [*text.parts[:3], *text.parts[4:]]
+    assert [getattr(part, "text", None) or part.header[0] for part in text_parts] == [
         *"aa",
         "summary of b",
         *"bbb",
@@ -482,9 +509,10 @@ def test_a_report_of_several_results_has_their_parts_behind_the_first():
     page = report.Report([first, second]).tables(digits=3, page=True)
     assert [part.metric for part in page.parts] == ["x", "y"]
     assert page.appendix[0] == Heading("summary of b", folded=True)
-    assert [part.metric for part in page.appendix[1:3]] == ["x", ""]
-    assert page.appendix[3:] == ("Groups by other metrics: .frame.", Heading("more"))
-    assert page.appendix[1].rows[0][0].text == "3"
+    assert page.appendix[1] == Notes(("Data: no",))
+    assert [part.metric for part in page.appendix[2:4]] == ["x", ""]
+    assert page.appendix[4:] == ("Groups by other metrics: .frame.", Heading("more"))
+    assert page.appendix[2].rows[0][0].text == "3"
     same = report.Report((first, Made("b", ("x",)))).tables(page=True)
     assert "Groups by other metrics: .frame." not in same.appendix
     for none in ([], [3], [first, 3], "ab", first):

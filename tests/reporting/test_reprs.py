@@ -41,7 +41,7 @@ CASES = {
         lambda: ModelScores("implicit.als", factors=(np.ones((5, 2)), np.ones((1500, 2)), None)),
         "ModelScores(implicit.als: factors of 5 users and 1,500 items)",
     ),
-    "orders": (lambda: RowOrders.of(np.ones((100, 3))), "RowOrders(100 rows of 3 recommenders)"),
+    "orders": (lambda: RowOrders.from_values(np.ones((100, 3))), "RowOrders(100 rows of 3 recommenders)"),
     "sampling": (
         lambda: (
             ipseval.rank_positives(

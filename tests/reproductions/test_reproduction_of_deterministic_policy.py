@@ -32,7 +32,7 @@ def small_case():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dp, "N_USERS", 120)
         patch.setattr(dp, "LEFT_OUT", (*dp.LEFT_OUT, "chance", "content", "EASE 50", "SVD 8"))
-        yield dp.Case.of("positions", 0)
+        yield dp.Case.build("positions", 0)
 
 
 def test_the_truth_of_the_incumbent_is_what_its_own_pages_get(case):

@@ -62,7 +62,7 @@ def test_random_exposure_shows_each_drawn_user_so_many_items():
 
 def test_slates_follow_what_the_recommender_learned_and_random_slots_do_not():
     rng = np.random.default_rng(5)
-    tastes = Tastes.of(400, 100, 0.1, rng)
+    tastes = Tastes.draw(400, 100, 0.1, rng)
 
     def concentration(explored):
         met, early = rounds(tastes, explored, np.random.default_rng(0))
@@ -75,7 +75,7 @@ def test_slates_follow_what_the_recommender_learned_and_random_slots_do_not():
 
 
 def test_nobody_meets_an_item_before_it_arrives_and_periods_do_not_overlap():
-    tastes = Tastes.of(200, 400, 0.1, np.random.default_rng(2))
+    tastes = Tastes.draw(200, 400, 0.1, np.random.default_rng(2))
     met, early = arrivals(tastes, np.random.default_rng(2))
     assert (early <= met).all()
     late_only = met.any(axis=0) & ~early.any(axis=0)
@@ -83,7 +83,7 @@ def test_nobody_meets_an_item_before_it_arrives_and_periods_do_not_overlap():
 
 
 def test_four_and_five_of_five_are_positive_and_as_many_as_asked():
-    tastes = Tastes.of(100, 60, 0.15, np.random.default_rng(0))
+    tastes = Tastes.draw(100, 60, 0.15, np.random.default_rng(0))
     assert set(np.unique(tastes.rating)) == {1, 2, 3, 4, 5}
     assert (tastes.rating >= POSITIVE).mean() == pytest.approx(0.15, abs=0.01)
 

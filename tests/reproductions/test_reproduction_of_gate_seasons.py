@@ -33,7 +33,7 @@ def test_few_seasons_hold_what_the_table_says(n_users, seasons):
 def test_the_calibrated_candidate_is_truly_equal():
     rng = np.random.default_rng(0)
     value, lost = gate_seasons.calibrated(rng, 100_000)
-    week = gate_seasons.Week.of(100_000, rng)
+    week = gate_seasons.Week.draw(100_000, rng)
     above = week.ranked(rng)
     uneven_week = gate_seasons.uneven(week.ranked(rng), lost, week, rng)
     assert value == pytest.approx(0.5, abs=0.01)

@@ -17,7 +17,7 @@ TRUTH = {"a": 0.3, "b": 0.2}
     [("a", 0.0, False), ("b", 0.05, True), ("b", 0.15, False), (None, 0.0, False)],
 )
 def test_a_name_is_wrong_beyond_the_loss_that_was_expected(name, loss, wrong):
-    assert Call.of(name, TRUTH, dict.fromkeys(TRUTH, loss)) == Call(name or "", wrong)
+    assert Call.from_name(name, TRUTH, dict.fromkeys(TRUTH, loss)) == Call(name or "", wrong)
 
 
 def test_the_table_counts_names_and_wrong_names():

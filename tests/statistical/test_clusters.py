@@ -42,7 +42,7 @@ class Population:
     counts: np.ndarray
 
     @classmethod
-    def of(cls, design: str) -> Population:
+    def simulate(cls, design: str) -> Population:
         rng = np.random.default_rng([SEED, list(DESIGNS).index(design)])
         counts = DESIGNS[design](rng, N_POPULATION)
         user = np.repeat(np.arange(N_POPULATION), counts)
@@ -97,7 +97,7 @@ def part(sums: UserSums, rows: np.ndarray) -> UserSums:
 @pytest.mark.slow
 @pytest.mark.parametrize("design", list(DESIGNS))
 def test_intervals_over_users_cover_in_95_percent_and_those_over_queries_do_not(design: str):
-    population = Population.of(design)
+    population = Population.simulate(design)
     truth = {key: user_sums.value() for key, user_sums in population.sums.items()}
     clustered, apart = (dict.fromkeys(CELLS, 0) for _ in range(2))
     rejected = dict.fromkeys(CELLS, 0)
@@ -122,7 +122,7 @@ def test_intervals_over_users_cover_in_95_percent_and_those_over_queries_do_not(
 
 
 def test_a_data_set_of_the_whole_population_gives_its_value():
-    population = Population.of("1 to 5")
+    population = Population.simulate("1 to 5")
     rows = np.arange(population.counts.sum())
     owner = np.repeat(np.arange(N_POPULATION), population.counts)
     for user_sums in population.sums.values():

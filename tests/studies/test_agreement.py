@@ -187,7 +187,7 @@ def condition(means: FloatArray, noise: FloatArray, prior: FloatArray) -> tuple[
 def make_true_value_model() -> TrueValueModel:
     rng = np.random.default_rng(4)
     root = rng.normal(size=(8, 8))
-    return TrueValueModel.of(rng.normal(size=8), root @ root.T / 40)
+    return TrueValueModel.fit(rng.normal(size=8), root @ root.T / 40)
 
 
 def build_one_prior(spreads: FloatArray, correlation: float) -> FloatArray:

@@ -48,8 +48,8 @@ def result(
 ) -> ProtocolResult:
     setting = Setting(log, split, "5-core", "full", estimator, None if estimator == "aoa" else 0.5)
     replicates = estimates + 0.15 * np.random.default_rng(number).normal(size=(N_REPLICATES, 3))
-    identical = Note.of("identical_to_aoa", estimator="snips")
-    notes = {4: (Note.of("text", text="many ties"),), 5: (identical,)}.get(number, ())
+    identical = Note.create("identical_to_aoa", estimator="snips")
+    notes = {4: (Note.create("text", text="many ties"),), 5: (identical,)}.get(number, ())
     covariance = error**2 * np.eye(3)
     return ProtocolResult(
         setting, "auc", np.array(estimates), covariance, replicates, replicates, 10 + number, notes
@@ -325,7 +325,7 @@ def test_a_table_leaves_out_a_split_that_is_the_only_one() -> None:
 
 def test_note_on_ties_comes_before_other_notes() -> None:
     pair = tuple(
-        replace(comparison, notes=(Note.of("text", text="odd"),), estimates=np.array([0.5, 0.5, 0.1]))
+        replace(comparison, notes=(Note.create("text", text="odd"),), estimates=np.array([0.5, 0.5, 0.1]))
         for comparison in RESULTS[:2]
     )
     (comparison,) = ProtocolStudy(pd.DataFrame(), pair, ("x", "y", "z")).comparisons("split")

@@ -277,7 +277,7 @@ def orders_in_blocks(rng: np.random.Generator, n_models: int = 8, noise: float =
     truth = np.repeat(np.arange(4), 5)
     centres = np.stack([rng.permutation(n_models) for _ in range(4)]).astype(float)
     values = centres[truth] + noise * rng.standard_normal((20, n_models))
-    orders = [RowOrders.of(row) for row in values]
+    orders = [RowOrders.from_values(row) for row in values]
     src = np.eye(20)
     for a, b in itertools.combinations(range(20), 2):
         src[a, b] = src[b, a] = compute_agreement(orders[a], orders[b], [1])["src"][0]

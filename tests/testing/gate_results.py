@@ -30,9 +30,11 @@ NAN, INF = float("nan"), float("inf")
 
 def make_estimate(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
     values = np.asarray(values, dtype=float)
-    flags = (Note.of("text", text=flag),) if flag else ()
+    flags = (Note.create("text", text=flag),) if flag else ()
     claim = Claim("no guarantee") if label.startswith("ndcg") else Claim("biased")
-    return Estimate(label, estimator, UserSums.of(np.arange(values.size), values), N, claim, flags=flags)
+    return Estimate(
+        label, estimator, UserSums.from_values(np.arange(values.size), values), N, claim, flags=flags
+    )
 
 
 def values(mean: float, n: int = N, seed: int = 0) -> np.ndarray:

@@ -30,7 +30,7 @@ def estimate(values, users=None, weight=None) -> Estimate:
     values = np.array(values, dtype=float)
     weight = np.ones(values.size) if weight is None else np.array(weight, dtype=float)
     users = np.arange(values.size) if users is None else np.array(users)
-    return Estimate("m", "e", UserSums.of(users, values * weight, weight), 9, Claim("biased"))
+    return Estimate("m", "e", UserSums.from_values(users, values * weight, weight), 9, Claim("biased"))
 
 
 @pytest.mark.parametrize(("n", "gain"), [(10, 1.0), (25, 1.0), (25, 3.0), (400, 1.0)])
@@ -257,7 +257,9 @@ def test_bounds_of_an_estimate_are_those_of_its_difference_from_zero():
     values = np.random.default_rng(8).random(60)
     own_bounds = Difference.from_zero(estimate(values)).bounds(LEVEL)
     assert own_bounds == pytest.approx(difference(values).bounds(LEVEL))
-    merged = Estimate("m", "e", Moments.of([estimate(values).user_sums]).members()[0], 9, Claim("biased"))
+    merged = Estimate(
+        "m", "e", Moments.from_user_sums([estimate(values).user_sums]).members()[0], 9, Claim("biased")
+    )
     reach = stdtrit(59, 1 - LEVEL) * values.std(ddof=1) / np.sqrt(60)
     expected = (values.mean() - reach, values.mean() + reach)
     assert Difference.from_zero(merged).bounds(LEVEL) == pytest.approx(expected)
@@ -272,7 +274,7 @@ def test_difference_within_rounding_is_zero():
     estimates = estimate([0.3, 0.9, 0.6]), estimate([0.1 + 0.2, 0.9, 0.2 + 0.4])
     merged = [
         Estimate("m", "e", moments, 9, Claim("biased"))
-        for moments in Moments.of([result.user_sums for result in estimates]).members()
+        for moments in Moments.from_user_sums([result.user_sums for result in estimates]).members()
     ]
     for new, old in (estimates, merged):
         assert new.value != old.value
@@ -295,7 +297,9 @@ def test_bounds_are_those_of_student_when_only_moments_were_kept():
     old, new = rng.random((2, 50))
     with_users = Difference.from_estimates(estimate(new), estimate(old))
     sums = [estimate(values).user_sums for values in (new, old)]
-    merged = [Estimate("m", "e", moments, 9, Claim("biased")) for moments in Moments.of(sums).members()]
+    merged = [
+        Estimate("m", "e", moments, 9, Claim("biased")) for moments in Moments.from_user_sums(sums).members()
+    ]
     from_moments = Difference.from_estimates(*merged)
     assert (from_moments.value, from_moments.std_error) == pytest.approx(
         (with_users.value, with_users.std_error)

@@ -152,7 +152,9 @@ class OwnEstimator(Estimator):
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return the sums."""
         ranked = sample.ranked
-        return UserSums.of(ranked.users, metric.user_values(ranked, ties=sample.ties) * ranked.counts)
+        return UserSums.from_values(
+            ranked.users, metric.user_values(ranked, ties=sample.ties) * ranked.counts
+        )
 
     def weight_positives(self, sample: Sample) -> Floats:
         """Return equal weights."""

@@ -118,21 +118,21 @@ def test_a_seed_is_whole_and_not_negative_and_a_generator_stays_itself():
 
 
 def test_columns_that_pandas_would_make_objects_have_one_type_of_numbers():
-    def of(**columns: Any) -> Any:
+    def find_number_type(**columns: Any) -> Any:
         return checks.common_number_type(
             pd.DataFrame({name: pd.Series(column[0], dtype=column[-1]) for name, column in columns.items()})
         )
 
-    assert of(a=([1, 2], "Int64"), b=([1, 2], "Int8")) == np.int64
-    assert of(a=([1, None], "Int64")) == np.float64
-    assert of(a=([1, 2], "Float32")) == np.float32
-    assert of(a=(["1", "2"], object)) is None
-    assert of(a=([True, False], bool), b=([1, 2], int)) is None
-    assert of(a=([2**53, -(2**53)], "Int64"), b=([0.5, 2.0**60], float)) == np.float64
+    assert find_number_type(a=([1, 2], "Int64"), b=([1, 2], "Int8")) == np.int64
+    assert find_number_type(a=([1, None], "Int64")) == np.float64
+    assert find_number_type(a=([1, 2], "Float32")) == np.float32
+    assert find_number_type(a=(["1", "2"], object)) is None
+    assert find_number_type(a=([True, False], bool), b=([1, 2], int)) is None
+    assert find_number_type(a=([2**53, -(2**53)], "Int64"), b=([0.5, 2.0**60], float)) == np.float64
     for large, n in (([2**53 + 1, 0], 1), ([-(2**53) - 1, 2**60], 2)):
-        text = refused(lambda large=large: of(a=(large, "Int64"), b=([0.5, 2.0**60], float)))
+        text = refused(lambda large=large: find_number_type(a=(large, "Int64"), b=([0.5, 2.0**60], float)))
         assert f"become fractions, and {n} whole numbers above 2^53 would lose digits" in text
-    assert "and 1 whole numbers" in refused(lambda: of(a=([2**53 + 1, None], "Int64")))
+    assert "and 1 whole numbers" in refused(lambda: find_number_type(a=([2**53 + 1, None], "Int64")))
 
 
 def test_only_labels_from_0_on_by_ones_are_mere_numbers():

@@ -68,9 +68,9 @@ def test_resampled_ratios_are_ratios_of_weighted_sums():
     users = np.array([3, 5, 8])
     weights = np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
     sums = [
-        UserSums.of(users[:2], np.array([1.0, 2.0]), np.array([1.0, 4.0])),
-        UserSums.of(users[:2], np.array([5.0, 0.0]), np.array([1.0, 4.0])),  # the same denominators
-        UserSums.of(users[1:], np.array([1.0, 2.0]), np.array([1.0, 4.0])),  # of other users
+        UserSums.from_values(users[:2], np.array([1.0, 2.0]), np.array([1.0, 4.0])),
+        UserSums.from_values(users[:2], np.array([5.0, 0.0]), np.array([1.0, 4.0])),  # the same denominators
+        UserSums.from_values(users[1:], np.array([1.0, 2.0]), np.array([1.0, 4.0])),  # of other users
     ]
     estimates = Estimates.from_sums(sums, 2)
     out = resample_estimates(estimates, users, weights)

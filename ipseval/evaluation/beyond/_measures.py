@@ -152,19 +152,19 @@ def _jackknife(data: Recommended, value: float, values_without_user: FloatArray)
     """
     n_users = data.top.users.size
     if n_users == 1:  # without its only user there is no value, so the error is unknown
-        return UserSums.of(data.top.users, np.array([value]))
+        return UserSums.from_values(data.top.users, np.array([value]))
     pseudo_values = value + (n_users - 1) * (values_without_user.mean() - values_without_user)
-    return UserSums.of(data.top.users, pseudo_values)
+    return UserSums.from_values(data.top.users, pseudo_values)
 
 
 def arp(data: Recommended) -> UserSums:
     """Return the mean over users of the mean n* of the list."""
-    return UserSums.of(data.top.users, data.list_means(data.popularity))
+    return UserSums.from_values(data.top.users, data.list_means(data.popularity))
 
 
 def length(data: Recommended) -> UserSums:
     """Return the mean over users of the number of items in the list; 0 without a list."""
-    return UserSums.of(data.top.users, data.length.astype(np.float64))
+    return UserSums.from_values(data.top.users, data.length.astype(np.float64))
 
 
 def popularity_lift(data: Recommended) -> UserSums:
@@ -174,14 +174,14 @@ def popularity_lift(data: Recommended) -> UserSums:
     history_size = train.activity[users]
     popularity_sums = np.bincount(train.user, data.popularity[train.item], minlength=train.n_users)[users]
     history_mean = np.asarray(popularity_sums / np.where(history_size > 0, history_size, np.nan))
-    return UserSums.of(users, data.list_means(data.popularity) - history_mean, history_mean)
+    return UserSums.from_values(users, data.list_means(data.popularity) - history_mean, history_mean)
 
 
 def novelty(data: Recommended) -> UserSums:
     """Return the mean over users of the mean −log2(n*/U) of the list; n* = 0 counts as 1."""
     n_users = (data.train.activity > 0).sum()
     information = -np.log2(np.maximum(data.popularity, 1) / n_users)
-    return UserSums.of(data.top.users, data.list_means(information))
+    return UserSums.from_values(data.top.users, data.list_means(information))
 
 
 def ild(data: Recommended) -> UserSums:
@@ -198,7 +198,7 @@ def ild(data: Recommended) -> UserSums:
     # Σ_{i<j} cos = (‖Σ x‖² − Σ ‖x‖²)/2 of unit vectors x; a vector of zeros adds nothing.
     cosine_sums = (squared_norms - data.list_sums((norm > 0).astype(np.float64))) / 2
     n_pairs = data.length * (data.length - 1) / 2
-    return UserSums.of(data.top.users, 1 - cosine_sums / np.where(n_pairs > 0, n_pairs, np.nan))
+    return UserSums.from_values(data.top.users, 1 - cosine_sums / np.where(n_pairs > 0, n_pairs, np.nan))
 
 
 def calibration(data: Recommended) -> UserSums:
@@ -223,7 +223,7 @@ def calibration(data: Recommended) -> UserSums:
         mixture = (1 - SMOOTHING) * q + SMOOTHING * p
         terms = np.where(p > 0, p * np.log2(p / mixture), 0.0)
     is_undefined = np.isnan(p).any(axis=1) | np.isnan(q).any(axis=1)
-    return UserSums.of(data.top.users, np.where(is_undefined, np.nan, terms.sum(axis=1)))
+    return UserSums.from_values(data.top.users, np.where(is_undefined, np.nan, terms.sum(axis=1)))
 
 
 MEASURES: dict[str, Definition] = {

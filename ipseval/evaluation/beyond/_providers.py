@@ -164,7 +164,7 @@ def _encode_providers(providers: Any, split: Split) -> tuple[IntArray, list[obje
 def _estimate_share(data: Recommended, is_of_provider: np.ndarray[Any, np.dtype[np.bool_]]) -> Estimate:
     """Return the share of positions that the items of a provider have."""
     n_positions = data.list_sums(is_of_provider.astype(np.float64))
-    sums = UserSums.of(data.top.users, n_positions, data.length.astype(np.float64))
+    sums = UserSums.from_values(data.top.users, n_positions, data.length.astype(np.float64))
     return Estimate(
         metric="exposure",
         estimator=LISTS,

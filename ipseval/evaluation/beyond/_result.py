@@ -335,12 +335,12 @@ def _make_estimate(selected: Measure, data: Recommended) -> Estimate:
     notes = []
     n_empty = int((data.length == 0).sum())
     if n_empty:
-        notes.append(Note.of("users_without_list", n=n_empty, left_out=sums.n_undefined > 0))
+        notes.append(Note.create("users_without_list", n=n_empty, left_out=sums.n_undefined > 0))
     if sums.n_undefined > n_empty:
-        notes.append(Note.of("undefined_lists", n=sums.n_undefined - n_empty))
+        notes.append(Note.create("undefined_lists", n=sums.n_undefined - n_empty))
     n_short = int(((data.length > 0) & (data.length < selected.cutoff)).sum())
     if n_short:
-        notes.append(Note.of("lists_below_cutoff", n=n_short, cutoff=selected.cutoff))
+        notes.append(Note.create("lists_below_cutoff", n=n_short, cutoff=selected.cutoff))
     return Estimate(
         metric=selected.label,
         estimator=LISTS,

@@ -112,7 +112,7 @@ class Decomposition(Result):
         freeze(self, "n_positives", "share", "share_weighted", "value", "value_weighted")
 
     @classmethod
-    def of(
+    def from_samples(
         cls,
         groups: Groups,
         samples: Mapping[str, Sample],

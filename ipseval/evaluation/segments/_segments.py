@@ -506,9 +506,9 @@ def _collect_group_notes(
             notes = [create_suppression(flags)]
         notes += cell.notes[group]
         if not cell.n_users[group]:
-            notes.append(Note.of("no_weight"))
+            notes.append(Note.create("no_weight"))
         elif has_no_interval[group] and not is_hidden[group]:
-            notes.append(Note.of("no_variation"))
+            notes.append(Note.create("no_variation"))
         group_notes.append(tuple(notes))
     return group_notes
 

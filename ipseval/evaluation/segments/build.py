@@ -24,6 +24,10 @@ from ipseval.utils.types import BoolArray, FloatArray, IntArray
 MIN_RELIABLE_USERS = 30.0  # effective users below which a group is flagged
 MIN_VISIBLE_USERS = 5.0  # effective users below which a group is suppressed
 
+# Relative rounding error of effective users. Five users with equal weights can be 4.999999999999999 effective ones,
+# depending on the order of the sums, so on the partitions of Dask and Spark.
+EFFECTIVE_ROUNDING = 1e-9
+
 Key = tuple[str, str, str]  # (model, metric, estimator)
 
 
@@ -91,7 +95,7 @@ def _build_cell(
     for n in cell_sums.n_undefined:
         group_notes = cell_sums.notes
         if n:
-            group_notes = (*group_notes, Note.of("undefined_users", n=int(n), unit=sums.unit))
+            group_notes = (*group_notes, Note.create("undefined_users", n=int(n), unit=sums.unit))
         cell_notes.append(group_notes)
 
     return SegmentCell(
@@ -213,12 +217,13 @@ def _assess_reliability(
     for group in range(n_groups):
         n_effective = float(effective[:, group].min())
         group_flags: list[Note] = []
-        if 0 < n_effective < MIN_RELIABLE_USERS:
+        is_invisible = _is_below(n_effective, MIN_VISIBLE_USERS)
+        if n_effective > 0 and _is_below(n_effective, MIN_RELIABLE_USERS):
             # The note names the limit that decides: below the smaller one, the value is suppressed.
             limit = MIN_RELIABLE_USERS
-            if n_effective < MIN_VISIBLE_USERS:
+            if is_invisible:
                 limit = MIN_VISIBLE_USERS
-            group_flags.append(Note.of("few_effective_users", n=n_effective, limit=limit))
+            group_flags.append(Note.create("few_effective_users", n=n_effective, limit=limit))
         weight_sums = None if weights is None else weights[group]
         if weight_sums:
             group_flags += find_weight_flags(weight_sums, int(n_positives[group]))
@@ -227,11 +232,16 @@ def _assess_reliability(
             error_flags += find_error_flags(metric, float(model_error))
         flags.append((*group_flags, *error_flags))
 
-        is_hidden = bool(error_flags) or n_effective < MIN_VISIBLE_USERS
+        is_hidden = bool(error_flags) or is_invisible
         if low_ess == "nan" and flags[group]:
             is_hidden = True
         suppressed[:, group] = is_hidden and n_effective > 0
     return tuple(flags), suppressed
+
+
+def _is_below(n_effective: float, limit: float) -> bool:
+    """Return whether effective users are below a limit by more than rounding."""
+    return n_effective < limit * (1 - EFFECTIVE_ROUNDING)
 
 
 def segment_evaluation(evaluation: Any, groups: Groups) -> Segments:
@@ -247,4 +257,6 @@ def segment_evaluation(evaluation: Any, groups: Groups) -> Segments:
                 model_sums.append(evaluation.estimates[model, *labels].user_sums)
 
             sums[labels] = model_sums
-    return build_evaluation_segments(evaluation, SegmentSums.of(groups, samples, sums, metrics, estimators))
+    return build_evaluation_segments(
+        evaluation, SegmentSums.from_samples(groups, samples, sums, metrics, estimators)
+    )

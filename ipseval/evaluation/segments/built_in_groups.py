@@ -175,7 +175,7 @@ def _build_from_label(
     if counts is None:
         raise InputError(
             f"groups by {name} need the training counts, which ranks alone do not have. Evaluate with "
-            "ipseval.evaluate, or pass counts=ipseval.evaluation.segments.TrainingCounts.of(train)."
+            "ipseval.evaluate, or pass counts=ipseval.evaluation.segments.TrainingCounts.from_interactions(train)."
         )
     n_ids = _select_axis(axis, user_ids, item_ids).size
     if counts.along(axis).size != n_ids:

@@ -65,7 +65,7 @@ class SegmentSums:
     unit: str = "user"  # unit of a metric value: "user" or "query"
 
     @classmethod
-    def of(
+    def from_samples(
         cls,
         groups: Groups,
         samples: Mapping[str, Sample],
@@ -146,7 +146,7 @@ def _sum_cell(
     else:
         cell = _sum_item_groups(groups, samples, metric, estimator)
     if any(user_sums.propensity_influence is not None for user_sums in sums):
-        cell = replace(cell, notes=(*cell.notes, Note.of("weights_taken_as_known")))
+        cell = replace(cell, notes=(*cell.notes, Note.create("weights_taken_as_known")))
     return cell
 
 
@@ -163,7 +163,9 @@ def _sum_weights(
         rows = np.flatnonzero(codes == number)
         if rows.size:
             group_sums.append(
-                WeightSums(WeightMoments.of(weights[rows]), WeightMoments.of(equal_weights[rows]))
+                WeightSums(
+                    WeightMoments.from_weights(weights[rows]), WeightMoments.from_weights(equal_weights[rows])
+                )
             )
         else:
             group_sums.append(None)
@@ -194,7 +196,7 @@ def _sum_user_groups(
             for sample in samples:
                 group_sums.append(_compute_member_sums(sample, is_member, metric, estimator))
 
-        blocks.append(Moments.of([user_sums.without_size() for user_sums in group_sums]))
+        blocks.append(Moments.from_user_sums([user_sums.without_size() for user_sums in group_sums]))
         powers += [power_sums(user_sums.numerator, user_sums.denominator) for user_sums in group_sums]
 
         first = group_sums[0]
@@ -208,7 +210,7 @@ def _sum_user_groups(
         n_undefined=np.array(n_undefined),
         powers=np.array(powers),
         additive=estimator.separable,
-        notes=() if estimator.separable else (Note.of("group_computed_anew"),),
+        notes=() if estimator.separable else (Note.create("group_computed_anew"),),
         volume=_mean_query_volume(sums[0]),
     )
 
@@ -385,7 +387,7 @@ def _sum_restricted_items(
         n_undefined=n_undefined,
         powers=powers,
         additive=False,
-        notes=(Note.of("no_form_of_group" if estimator is None else "group_alone"),),
+        notes=(Note.create("no_form_of_group" if estimator is None else "group_alone"),),
     )
 
 
@@ -393,7 +395,7 @@ def _reduce_columns(columns: FloatArray) -> tuple[Moments, FloatArray]:
     """Return the moments and power sums of N, D and V, (n_models, n_groups, 3, n_users)."""
     n_models, n_groups, _, size = columns.shape
     n_members = n_models * n_groups
-    moments = Moments.of_columns(columns.reshape(n_members * N_COLUMNS, size))
+    moments = Moments.from_columns(columns.reshape(n_members * N_COLUMNS, size))
     numerator = columns[:, :, 0].reshape(n_members, size)
     denominator = columns[:, :, 1].reshape(n_members, size)
     return moments, power_sums(numerator, denominator)

@@ -339,7 +339,7 @@ def average_without_interval(agreements: Sequence[OrderAgreement], confidence_le
 
 def _compute_agreement(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgreement:
     """Return the agreement of two vectors of values, without intervals."""
-    orders = {"a": RowOrders.of(a), "b": RowOrders.of(b)}
+    orders = {"a": RowOrders.from_values(a), "b": RowOrders.from_values(b)}
     values = {}
     for measure, row_values in compute_agreement(orders["a"], orders["b"], k).items():
         values[measure] = float(row_values[0])
@@ -447,7 +447,9 @@ def _add_intervals_of_true_means(
         return replace(agreement, note="; ".join([*notes, reason]))
     measures_by_prior = []
     for a_draws, b_draws in draw_true_values(a, b, n_draws, as_generator(rng)):
-        measures = compute_agreement(RowOrders.of(a_draws), RowOrders.of(b_draws), agreement.overlap)
+        measures = compute_agreement(
+            RowOrders.from_values(a_draws), RowOrders.from_values(b_draws), agreement.overlap
+        )
         measures_by_prior.append(measures)
     return add_intervals(agreement, measures_by_prior, unit="users", n_units=n_users, level=level)
 

@@ -32,7 +32,7 @@ def draw_true_values(
     `TrueValueModel.draw_with_flat_prior`.
     """
     values = np.concatenate([a, b])
-    model = TrueValueModel.of(np.nanmean(values, axis=1), compute_noise_covariance(values))
+    model = TrueValueModel.fit(np.nanmean(values, axis=1), compute_noise_covariance(values))
     return [model.draw(n_draws, rng), model.draw_with_flat_prior(n_draws, rng)]
 
 
@@ -63,7 +63,7 @@ class TrueValueModel:
 
     @classmethod
     @one_blas_thread()  # many small matrices
-    def of(cls, means: FloatArray, noise: FloatArray) -> TrueValueModel:
+    def fit(cls, means: FloatArray, noise: FloatArray) -> TrueValueModel:
         """Compute the likelihood on the grid."""
         n = means.size // 2
         spread_a = _measure_spread(means[:n], noise[:n, :n])

@@ -174,7 +174,7 @@ class OnlineAgreement(Result):
         rows = self.frame[columns].sort_values("cv_gain", ascending=False, kind="stable")
         formats = dict.fromkeys(map(str, columns), f".{digits}f")
         formats.update({"n_needed": ".0f", "gamma": "g", "cv_gain": ".3f"})
-        table = Table.of(rows, formats=formats, n_keys=max(len(self._indicator_columns), 1))
+        table = Table.from_frame(rows, formats=formats, n_keys=max(len(self._indicator_columns), 1))
         best_indicator = self._describe_indicator(self.best) or "the indicator"
         conclusion = (
             f"Best by cross-validation: {best_indicator}, chosen again in {self.chosen_share:.0%} of draws "

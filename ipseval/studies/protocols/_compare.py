@@ -209,7 +209,7 @@ class ProtocolComparison:
         """The likelihood of the true values of both sides, whose order is that of `_ordered_sides`."""
         first, second = self._ordered_sides
         means = np.concatenate([first.estimates, second.estimates])
-        return TrueValueModel.of(means, _estimate_joint_noise(first, second))
+        return TrueValueModel.fit(means, _estimate_joint_noise(first, second))
 
     def _make_generator(self) -> np.random.Generator:
         """Return a generator with a fixed seed for each comparison."""
@@ -228,13 +228,17 @@ class ProtocolComparison:
             first, second = self._true_value_model.draw(N_DRAWS, rng)
         else:
             first, second = self._true_value_model.draw_given_correlations(correlation_counts, rng)
-        return compute_agreement(RowOrders.of(first), RowOrders.of(second), self.agreement.overlap)
+        return compute_agreement(
+            RowOrders.from_values(first), RowOrders.from_values(second), self.agreement.overlap
+        )
 
     def _draw_measures_with_flat_prior(self) -> dict[str, FloatArray]:
         """Return the measures of draws of the true values with a flat prior, (n_draws,) each."""
         assert self.agreement is not None
         first, second = self._true_value_model.draw_with_flat_prior(N_DRAWS, self._make_generator())
-        return compute_agreement(RowOrders.of(first), RowOrders.of(second), self.agreement.overlap)
+        return compute_agreement(
+            RowOrders.from_values(first), RowOrders.from_values(second), self.agreement.overlap
+        )
 
     def beyond_uncertainty(self, significance_level: float) -> list[Inversion]:
         """Return the inversions that the noise between users does not explain.
@@ -494,7 +498,7 @@ def build_verdict_section(
 
             most_frequent = _describe_most_frequent_swap(significant, alpha)
             rows.append((level_a, level_b, len(defined), len(inverted), len(significant), most_frequent))
-        parts.append(Table.of(pd.DataFrame(rows, columns=columns), n_keys=2))
+        parts.append(Table.from_frame(pd.DataFrame(rows, columns=columns), n_keys=2))
     return parts
 
 

@@ -78,7 +78,7 @@ class ProtocolResult:
     @cached_property
     def orders(self) -> RowOrders:
         """The order of the models in each replicate."""
-        return RowOrders.of(self.replicates)
+        return RowOrders.from_values(self.replicates)
 
 
 @dataclass(frozen=True)

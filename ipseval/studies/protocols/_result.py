@@ -538,7 +538,7 @@ def _build_table_section(study: ProtocolStudy, factor: str, digits: int) -> list
         if "split" in table and table["split"].nunique() == 1:
             table = table.drop(columns="split")
         parts.append(Heading(metric, 3))
-        parts.append(Table.of(table, formats=f".{digits}f", n_keys=2))
+        parts.append(Table.from_frame(table, formats=f".{digits}f", n_keys=2))
     return parts
 
 
@@ -548,7 +548,7 @@ def _build_matrix_section(study: ProtocolStudy, digits: int) -> list[Part]:
     for metric in study.metrics:
         matrix = study.matrix("log", "src", metric=metric).reset_index(names="log")
         parts.append(Heading(metric, 3))
-        parts.append(Table.of(matrix, formats=f".{digits}f"))
+        parts.append(Table.from_frame(matrix, formats=f".{digits}f"))
     return parts
 
 

@@ -199,7 +199,9 @@ def test_too_many_groups_and_missing_counts_name_the_way_out():
         resolve_groups(
             ipseval.evaluation.segments.item_groups(np.arange(201), name="price"), USERS, np.arange(201), None
         )
-    with pytest.raises(ipseval.InputError, match=r"need the training counts.*TrainingCounts.of\(train\)"):
+    with pytest.raises(
+        ipseval.InputError, match=r"need the training counts.*TrainingCounts.from_interactions\(train\)"
+    ):
         resolve_groups("popularity", USERS, ITEMS, None)
     with pytest.raises(
         ipseval.InputError, match=r"of the 2 items that are evaluated, in their order; got 4\."

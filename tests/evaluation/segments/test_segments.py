@@ -378,6 +378,25 @@ def test_a_group_is_flagged_below_30_effective_users_and_suppressed_below_5_or_w
     assert trust("ignore") == (("",) * 7, [])
 
 
+@pytest.mark.parametrize(("limit", "note"), [(5, "5 effective users, fewer than 30"), (30, "")])
+def test_effective_users_that_equal_a_limit_up_to_rounding_are_not_below_it(limit, note):
+    metric = evaluated(0, ["recall@5"], ["aoa"], models=1).definitions[0][0]
+    notes = []
+    for n_effective in (limit, np.nextafter(limit, 0), limit * (1 + 1e-14), limit * (1 - 1e-14)):
+        flags, is_hidden = _assess_reliability(
+            np.zeros((1, 1)),
+            np.zeros((1, 1)),
+            np.array([[n_effective]]),
+            weights=None,
+            n_positives=np.array([limit]),
+            metric=metric,
+            low_ess="warn",
+        )
+        assert not is_hidden[0, 0]
+        notes.append(join_notes(*flags[0]))
+    assert notes == [note] * 4
+
+
 def test_a_report_holds_an_evaluation_with_its_segments():
     evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"])
     segments = evaluation.by("popularity:3")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.errors import InputError
+from ipseval.errors import DataWarning, InputError
 from ipseval.ranking import rank_positives
 from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters import checks
@@ -21,6 +23,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    # pyspark warns of pandas 3 wherever it makes a frame of pandas.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas >= 3.0.0:FutureWarning"),
 ]
 
 
@@ -29,6 +33,7 @@ def pairs(coat):
     """Coat's training pairs as a Spark frame."""
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the python of the path can be of another version
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     rows = [(user, item, 1.0) for user, item in coat.train.to_frame().to_numpy().tolist()]
@@ -111,13 +116,22 @@ def test_ids_that_do_not_match_get_an_error_that_shows_both(case, als_model, coa
     [
         ("users-as-text", r"the column of users has ids of different types \(int\d+: 1, .*; object: "),
         ("items-as-text", r"the column of items has ids of different types \(int\d+: \d+, .*; object: "),
-        ("item-of-the-model-only", r"\d+ of [\d,]+ entries have items unknown to the split \(1 item: 3;"),
     ],
 )
 def test_lists_of_other_ids_get_an_error_that_shows_both(case, text, als_model, coat):
     lists = drop_training(adapt(als_model.recommendForAllUsers(coat.n_items), coat), coat)
     with pytest.raises(InputError, match=rf"^mine \(top-K lists\): {text}"):
         rank_positives(lists, checks.change_split(checks.OTHER_IDS[case][0], coat), name="mine")
+
+
+def test_items_of_lists_without_interactions_in_the_split_compete(als_model, coat):
+    lists = drop_training(adapt(als_model.recommendForAllUsers(coat.n_items), coat), coat)
+    split = checks.change_split(checks.OTHER_IDS["item-of-the-model-only"][0], coat)
+    text = (
+        r"\d+ of [\d,]+ entries of 'mine' have items without interactions in the split\. These items compete"
+    )
+    with pytest.warns(DataWarning, match=text):
+        rank_positives(lists, split, name="mine")
 
 
 def test_other_spark_objects_get_an_error_that_says_what_to_pass(als_model, coat):
