@@ -59,7 +59,7 @@ class Log:
     recall: str
     content: str
     n_items_shown: str
-    is_independent: str
+    development: str
     always_warned: bool = False
 
     @property
@@ -76,7 +76,7 @@ LOGS = (
         recall="recall@10",
         content="clicks on short videos",
         n_items_shown="about 37",
-        is_independent="no: the model was changed after runs on it",
+        development="yes: the model was changed after runs on it",
         always_warned=True,
     ),
     Log(
@@ -85,7 +85,7 @@ LOGS = (
         recall="recall@5",
         content="ratings of coats",
         n_items_shown="at most 16",
-        is_independent="no: the prior was chosen on it",
+        development="yes: the prior was chosen on it",
     ),
     Log(
         label="CM100K",
@@ -93,7 +93,7 @@ LOGS = (
         recall="recall@10",
         content="ratings of songs",
         n_items_shown="about 20",
-        is_independent="yes",
+        development="no",
     ),
     Log(
         label="simulator 1",
@@ -101,7 +101,7 @@ LOGS = (
         recall="recall@5",
         content="63 simulated logs",
         n_items_shown="20",
-        is_independent="other seeds and sizes",
+        development="the simulator was, but not these logs",
     ),
     Log(
         label="simulator 2",
@@ -109,7 +109,7 @@ LOGS = (
         recall="recall@5",
         content="63 simulated logs, some with feedback loops",
         n_items_shown="20",
-        is_independent="other seeds and sizes",
+        development="the simulator was, but not these logs",
     ),
 )
 
@@ -203,8 +203,8 @@ def logs_table(folder: Path = FOLDER) -> str:
     for log in LOGS:
         cells = read_cells(folder / f"{log.table}.csv")
         warned = [cells[size, CORRECTED][WARNED] for size in SIZES]
-        rows.append([log.label, log.content, log.n_items_shown, log.is_independent, *warned])
-    header = ["log", "content", "random items per exposed user", "independent of the choice of constants"]
+        rows.append([log.label, log.content, log.n_items_shown, log.development, *warned])
+    header = ["log", "content", "random items per exposed user", "used to develop `correct`?"]
     table = markdown([*header, *(f"warned, {size} users, %" for size in SIZES)], rows)
     return table.replace("| --- | --: | --: | --: |", "| --- | --- | --: | --- |", 1)  # text is left-aligned
 

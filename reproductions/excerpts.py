@@ -96,9 +96,13 @@ SHOWN_EVALUATORS = {
 }
 
 
+# Evaluators and logs on which `correct` warns that its model does not explain the log.
+WARNED = {("correct (100 users)", "kuairand")}
+
+
 def format_tau(tau: float) -> str:
-    """Return τ with two digits, and no minus before zero."""
-    return f"{round(tau, 2) + 0.0:.2f}"
+    """Return τ with two digits, a minus sign that is not a hyphen, and none before zero."""
+    return f"{round(tau, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def format_evaluators() -> str:
@@ -107,8 +111,12 @@ def format_evaluators() -> str:
     means = scores.groupby(["log", "evaluator"])[["relative_error", "tau"]].mean()
     rows = []
     for evaluator, label in SHOWN_EVALUATORS.items():
-        errors = [f"{100 * means.loc[(log, evaluator), 'relative_error']:.0f}" for log in EVALUATOR_LOGS]
-        taus = [format_tau(means.loc[(log, evaluator), "tau"]) for log in EVALUATOR_LOGS]
+        errors = []
+        taus = []
+        for log in EVALUATOR_LOGS:
+            mark = " (warned)" if (evaluator, log) in WARNED else ""
+            errors.append(f"{100 * means.loc[(log, evaluator), 'relative_error']:.0f}{mark}")
+            taus.append(f"{format_tau(means.loc[(log, evaluator), 'tau'])}{mark}")
         rows.append([label, *errors, *taus])
     header = ["evaluator"]
     header += [f"error, {log}, %" for log in EVALUATOR_LOGS.values()]

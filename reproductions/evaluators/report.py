@@ -32,6 +32,8 @@ from reproductions.evaluators.scores import (
 from reproductions.tables import markdown
 
 FLOAT_FORMAT = "%.5g"
+# What pages and figures call the logs; other logs keep their names.
+LOG_LABELS = {"coat": "Coat", "cm100k": "CM100K", "kuairand": "KuaiRand"}
 Interval = tuple[float, float, float]
 
 
@@ -195,7 +197,7 @@ def tabulate_gain_of_correct(scores: ScoresByLog) -> str:
             difference = compare_errors(by_name, name, baseline)
             cells = [format_points(difference.take(place)) for place in range(difference.value.size)]
             rows.append((
-                f"{log}, {sample}",
+                f"{LOG_LABELS.get(log, log)}, {sample}",
                 format_points(difference.average()),
                 *cells,
                 format_number(compare_tau(by_name, name, baseline)),
@@ -203,12 +205,12 @@ def tabulate_gain_of_correct(scores: ScoresByLog) -> str:
     if not rows:
         return ""
     header = ("log, exposed users", "mean of metrics", *METRICS, "change of Kendall τ")
-    return drop_minus_of_zero(markdown(header, rows))
+    return typeset_minus(markdown(header, rows))
 
 
-def drop_minus_of_zero(text: str) -> str:
-    """Return the text with 0.00 in place of -0.00."""
-    return re.sub(r"-(0\.0+)(?!\d)", r"\1", text)
+def typeset_minus(text: str) -> str:
+    """Return the text with 0.00 in place of -0.00, and with − in place of the hyphen of other numbers."""
+    return re.sub(r"-(?=\d)", "−", re.sub(r"-(0\.0+)(?!\d)", r"\1", text))
 
 
 def format_points(interval: Interval) -> str:
@@ -321,8 +323,9 @@ def draw_errors(scores: ScoresByLog, path: Path) -> None:
             height = np.arange(len(names)) + shift
             errors = 100 * np.array([by_name[name].relative_error.average() for name in names])
             changes = np.array([compare_tau(by_name, name) for name in names])
-            draw_intervals(left, errors, height, f"C{number}", log)
-            draw_intervals(right, changes, height, f"C{number}", log)
+            label = LOG_LABELS.get(log, log)
+            draw_intervals(left, errors, height, f"C{number}", label)
+            draw_intervals(right, changes, height, f"C{number}", label)
         left.set_yticks(np.arange(len(names)), names)
         left.invert_yaxis()
         left.set_xlim(0, 130)

@@ -515,7 +515,7 @@ def test_the_gain_of_correct_is_a_paired_difference():
     assert difference.take(1) == pytest.approx((-0.1, -0.1, -0.1))
     np.testing.assert_allclose(by_name["correct (100 users)"].error_of_truth, [0.2, 0.5])
     table = tabulate_gain_of_correct({"log": by_name})
-    assert table.splitlines()[2].startswith("| log, 100 users | -15.00 (-15.98 to -14.02) | -20.00 (")
+    assert table.splitlines()[2].startswith("| log, 100 users | −15.00 (−15.98 to −14.02) | −20.00 (")
     assert tabulate_gain_of_correct({"log": {}}) == ""
 
 
