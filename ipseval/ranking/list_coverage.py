@@ -105,7 +105,11 @@ def count_short_lists(counts: IntArray, depth: int, units: str = "users") -> tup
     n_units = int(counts.sum())
     return drop_zero_counts(
         Count(f"{units} with test positives and no list, counted as misses", int(counts[0]), n_units),
-        Count(f"lists shorter than {depth}, padded with misses", int(counts[1:depth].sum()), n_units),
+        Count(
+            f"lists shorter than {depth}, padded with misses",
+            int(counts[1:depth].sum()),
+            n_units - int(counts[0]),
+        ),
     )
 
 
@@ -121,7 +125,8 @@ def collect_list_notes(
     if cutoff is not None:
         n_short = int(counts[1:cutoff].sum())
     if n_short:
-        notes.append(Note.create("short_lists", n=n_short, n_all=n_units, cutoff=cutoff))
+        n_lists = n_units - int(counts[0])
+        notes.append(Note.create("short_lists", n=n_short, n_all=n_lists, cutoff=cutoff))
     if n_left_out:
         notes.append(Note.create("no_list_of_some_model", n=n_left_out, units=units))
     return notes

@@ -309,7 +309,7 @@ def test_an_estimate_has_each_note_once(sums, extent, notes):
     )
     assert [str(note) for note in estimate.notes] == [
         *notes,
-        "1 of 3 lists are shorter than 5, padded with misses",
+        "1 of 3 lists is shorter than 5, padded with misses",
     ]
     assert (estimate.list_notes, estimate.suppressed, estimate.flag) == ((short_list,), False, "")
 

@@ -167,7 +167,7 @@ COUNTS = np.array([2, 3, 1, 4])  # users without a list, with lists of one and t
             0,
             [
                 "2 of 10 users have no list and count as misses",
-                "3 of 10 lists are shorter than 2",
+                "3 of 8 lists are shorter than 2",
             ],
         ),
         (
@@ -175,7 +175,7 @@ COUNTS = np.array([2, 3, 1, 4])  # users without a list, with lists of one and t
             2,
             [
                 "2 of 10 users have no",
-                "4 of 10 lists are shorter than 3",
+                "4 of 8 lists are shorter than 3",
                 "2 users without a list by some model",
             ],
         ),
@@ -200,7 +200,7 @@ def test_missing_and_short_lists_are_counted_among_users_with_positives(depth, n
     rows = [(count.label, count.count, count.total) for count in count_short_lists(COUNTS, depth, "queries")]
     expected = [("queries with test positives and no list, counted as misses", 2, 10)]
     if n_short:
-        expected.append((f"lists shorter than {depth}, padded with misses", n_short, 10))
+        expected.append((f"lists shorter than {depth}, padded with misses", n_short, 8))
     assert rows == expected
 
 
