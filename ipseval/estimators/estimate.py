@@ -16,6 +16,7 @@ from ipseval.estimators.labels import ESTIMATORS_SHOWN, resolve_estimator
 from ipseval.estimators.sample import Sample, SampleSize
 from ipseval.estimators.user_sums import MergedSums, UserSums
 from ipseval.metrics import Metric, metric
+from ipseval.metrics.base import describe_plug_in
 from ipseval.metrics.rating_metrics import RATING_METRICS, RatingMetric, resolve_rating_metric
 from ipseval.utils.checks import format_count, warn_user
 from ipseval.utils.notes import Note, as_notes, create_suppression, join_notes
@@ -126,7 +127,7 @@ def card(label: str | Metric) -> str:
     lines += [
         f"  left out     {definition.undefined}; ips counts a user without positives as "
         f"{value_without_positives}",
-        f"  with weights {definition.plug_in}",
+        f"  with weights {describe_plug_in(label)}",
         "  claims",
     ]
     for name in ESTIMATORS_SHOWN:

@@ -25,6 +25,7 @@ from ipseval.evaluation.report_content import (
 from ipseval.evaluation.verdict import ModelRanking, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
+from ipseval.metrics.base import describe_plug_in
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.reporting import Tables
@@ -196,6 +197,7 @@ def _define_metric(label: str) -> dict[str, object] | None:
         "cutoff": metric.cutoff,
         "default_ties": metric.default_ties,
         **dataclasses.asdict(metric.definition),
+        "plug_in": describe_plug_in(metric),
     }
 
 

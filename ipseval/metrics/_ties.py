@@ -10,10 +10,10 @@ items of a tie group share the ranks n_above + 1 … n_above + n_tied + 1, and a
 "max"       The positives of the group come last, in random order.
 ==========  ==========================================================================================
 
-`average_over_ties` applies a rule to a function of one rank. The metrics that are sums of such a function use
-it alone: recall, hits, cg, dcg and mean_dcg, and the numerators of ndcg, precision and rbp. (The ideal list
-of ndcg has no ties.) `TieGroups` describes the groups of a user for metrics that read several ranks of the
-user: hit, rr and ap.
+`average_over_ties` applies a rule to a function of one rank. Metrics that are a sum or mean of such a function
+use it alone, and so do the numerators of metrics that compare a list with an ideal list, such as ndcg. (The ideal
+list has no ties.) `TieGroups` describes the groups of a user for metrics that read several ranks of the user, such
+as hit, rr and ap.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,20 @@ from ipseval.ranking import RankedPositives
 from ipseval.utils.public import public_class
 from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule
 
-SUM_PLUG_IN = "|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms"
+Value = TypeVar("Value")
+
+
+class AttributeByKind(Generic[Value]):
+    """A class attribute of a metric that follows from its kind, unless a subclass sets it."""
+
+    def __init__(self, *, mean_value: Value, sum_value: Value) -> None:
+        self._mean_value = mean_value
+        self._sum_value = sum_value
+
+    def __get__(self, instance: Metric | None, owner: type[Metric]) -> Value:
+        if getattr(owner, "kind", "mean") == "mean":
+            return self._mean_value
+        return self._sum_value
 
 
 @public_class
@@ -26,8 +39,8 @@ class AdditiveMetric(Metric):
 
     A subclass sets `name`, `kind` and `definition`. It defines the contribution c as
     ``_value_at_rank(rank, n_candidates)``, or as ``_contributions(ranked, rule)`` where c is not a function of the
-    rank. Values outside [0, 1] need a `value_range`. Ties, weights, the unbiased form and the correction of
-    sampled ranks follow from c.
+    rank. A mean of contributions outside [0, 1], and a sum of contributions below 0, need a `value_range`. Ties,
+    weights, the unbiased form and the correction of sampled ranks follow from c.
 
     Parameters
     ----------
@@ -39,7 +52,9 @@ class AdditiveMetric(Metric):
     Attributes
     ----------
     needs_n_relevant : bool
-        True; a subclass of kind "sum" sets it to False.
+        Whether the unbiased form divides by s_u: True for kind "mean", False for kind "sum".
+    value_range : (float, float)
+        Range of the values of a user: [0, 1] for kind "mean", [0, ∞) for kind "sum".
     reads_n : bool
         Whether c(r) depends on the number of candidates; ties are then averaged separately for each number.
 
@@ -61,7 +76,12 @@ class AdditiveMetric(Metric):
     array([1. , 0.5, 0. ])
     """
 
-    needs_n_relevant: ClassVar[bool] = True
+    needs_n_relevant: ClassVar[bool] = AttributeByKind(  # type: ignore[assignment]  # a descriptor of a bool
+        mean_value=True, sum_value=False
+    )
+    value_range: ClassVar[tuple[float, float]] = AttributeByKind(  # type: ignore[assignment]  # a descriptor of a range
+        mean_value=(0.0, 1.0), sum_value=(0.0, float("inf"))
+    )
     reads_n: ClassVar[bool] = False
 
     def contributions(self, positives: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
@@ -166,9 +186,7 @@ class Cg(AdditiveMetric):
     kind = "sum"
     takes_cutoff: ClassVar[Literal["required", "optional", "none"]] = "required"
     parameters = MappingProxyType({"gain": GAIN})
-    needs_n_relevant = False
-    value_range = (0.0, float("inf"))
-    definition = Definition("Σ_{i∈S} gain_i 1{r_i ≤ k}", "none", plug_in=SUM_PLUG_IN)
+    definition = Definition("Σ_{i∈S} gain_i 1{r_i ≤ k}", "none")
 
     def value_at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
         """Return the value for one relevant item at rank r; raise for graded gains."""
@@ -193,9 +211,7 @@ class Dcg(Cg):
     name = "dcg"
     summary = "discounted cumulative gain"
     takes_cutoff = "optional"
-    definition = Definition(
-        "Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)", "none", "1/log2(1 + r)", plug_in=SUM_PLUG_IN
-    )
+    definition = Definition("Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)", "none", "1/log2(1 + r)")
 
     def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return compute_log_discount(rank)
@@ -203,7 +219,7 @@ class Dcg(Cg):
 
 @dataclass(frozen=True, repr=False)
 class MeanDcg(AdditiveMetric):
-    """Mean discount of the relevant items: dcg@k / s (Yang et al. 2018)."""
+    """Mean discount of the relevant items: dcg@k / s (Yang et al. 2018, doi 10.1145/3240323.3240355)."""
 
     name = "mean_dcg"
     summary = "mean discount over relevant items (Yang et al.)"

@@ -41,8 +41,9 @@ class Definition:
         The weight of a relevant item at rank r, or "none".
     undefined : str, default "users without positives"
         Users for whom the value is not defined.
-    plug_in : str
-        The value of one user from weighted positives.
+    plug_in : str, default ""
+        The value of one user from weighted positives; "" where it follows from the kind of the metric, which is
+        so for "mean" and "sum".
 
     See Also
     --------
@@ -59,7 +60,16 @@ class Definition:
     denominator: str
     discount: str = "none"
     undefined: str = "users without positives"
-    plug_in: str = "per-user weighted mean of the contributions, Σwc/Σw"
+    plug_in: str = ""
+
+
+# The value of one user from weighted positives, for the kinds from which it follows.
+PLUG_INS = MappingProxyType(
+    {
+        "mean": "per-user weighted mean of the contributions, Σwc/Σw",
+        "sum": "|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms",
+    }
+)
 
 
 @public_class
@@ -621,3 +631,10 @@ def cache_last(
         positives.cache["cached"] = (key, as_readonly(compute()))
     value: FloatArray = positives.cache["cached"][1]
     return value
+
+
+def describe_plug_in(metric: Metric) -> str:
+    """Return the description of a user's value from weighted positives, which the definition or the kind states."""
+    if metric.definition.plug_in:
+        return metric.definition.plug_in
+    return PLUG_INS.get(metric.kind, "not stated in the definition of the metric")

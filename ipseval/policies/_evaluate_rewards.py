@@ -56,7 +56,8 @@ def evaluate_rewards(
     propensity : Propensity, PropensityModel or str, optional
         Probability of being shown and examined, calibrated; `dm` needs none.
     metrics : labels or objects, default ("recall@10", "dcg@10")
-        Metrics that add up over items: recall, precision, cg, dcg, mean_dcg, rbp, atop.
+        Metrics that add up over items: those of kind "mean" or "sum", such as recall and dcg, and precision
+        and rbp.
     estimators : labels or objects, optional
         The estimators of the notes, and any others. Default: `dr`; `dm` without a propensity.
     ties : {"default", "mean", "min", "max", "expected"}, default "default"

@@ -31,6 +31,8 @@ REFRESH = (
     '`python -m tests.contracts.numbers --write "a few words of that line"`'
 )
 
+ADD = "numbers are not stored: add them by `python -m tests.contracts.numbers --write`"
+
 
 @dataclass(frozen=True)
 class Kept:

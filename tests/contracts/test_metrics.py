@@ -10,26 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ipseval
-from ipseval.metrics import METRICS
+from ipseval.metrics import METRICS, AdditiveMetric, Definition, Metric
 from ipseval.ranking import RankedPositives
 from tests.conftest import examples
+from tests.metric_labels import metric_labels
 
-CUTOFFS = {"required": ("@1", "@3", "@20"), "optional": ("", "@3"), "none": ("",)}
-LABELS = [name + k for name, one in METRICS.items() for k in CUTOFFS[one.takes_cutoff]]
-LABELS += ["precision(denominator=min)@3", "ndcg(gain=linear)@3", "rbp(0.5)@2"]
+LABELS = [*metric_labels(1, 3, 20), "precision(denominator=min)@3", "ndcg(gain=linear)@3", "rbp(0.5)@2"]
 PLAIN = [label for label in LABELS if "gain" not in label]
-# Metrics of which the best arrangement of all positives has value 1, whatever their number.
-ONE_AT_BEST = (
-    "ndcg",
-    "ap",
-    "auc",
-    "rr",
-    "hit",
-    "precision(denominator=min)",
-    "psp",
-    "psndcg",
-    "adjusted_recall",
-)
+LISTS = [label for label in PLAIN if ipseval.metric(label).kind not in ("mean", "sum")]
+UNBIASED = [*metric_labels(5, with_ratios=False), "precision(denominator=min)@5"]
 
 weight = st.floats(1e-3, 1e3)
 
@@ -121,14 +110,78 @@ def test_no_positive_that_moves_up_lowers_the_value_and_the_best_arrangement_has
     for label in PLAIN:
         before, *after, got = compute_user_values(label, arranged, weights)
         assert all(one >= before - 1e-12 for one in after), label
-        name = label.partition("@")[0]
-        if name in ONE_AT_BEST:
-            assert got == pytest.approx(1.0, abs=1e-12), label
-        if name == "precision":
-            k = ipseval.metric(label).cutoff
-            assert got == pytest.approx(min(k, m) / k, abs=1e-12), label
-        if name.startswith("rbp"):
+        if label in LISTS:  # weights do not change the value of the best order
             assert got == pytest.approx(compute_user_values(label, at_best, None)[0], abs=1e-12), label
+
+
+def unbiased(label: str, inverse: list[float], n_relevant: int) -> float:
+    """Return the unbiased form of a user with positives at ranks 1, 3 and 4 of six candidates."""
+    one = ranked(np.array([[6.0, 4.0, 3.0, 5.0, 2.0, 1.0]]), 3)
+    return float(ipseval.metric(label).unbiased(one, np.array(inverse), np.array([n_relevant]))[0])
+
+
+@pytest.mark.parametrize("label", UNBIASED)
+def test_needs_n_relevant_says_whether_the_unbiased_form_changes_with_the_number_of_relevant_items(label):
+    inverse = [2.0, 3.0, 5.0]
+    changes = unbiased(label, inverse, 3) != pytest.approx(unbiased(label, inverse, 4), abs=1e-12)
+    declared = ipseval.metric(label).needs_n_relevant
+    assert declared == changes, f"set needs_n_relevant = {changes} in the class of {label}"
+
+
+@pytest.mark.parametrize("label", UNBIASED)
+def test_needs_independence_says_whether_the_unbiased_form_multiplies_observations(label):
+    before = unbiased(label, [2.0, 3.0, 5.0], 4)
+    first = unbiased(label, [4.0, 3.0, 5.0], 4) - before
+    second = unbiased(label, [2.0, 7.0, 5.0], 4) - before
+    both = unbiased(label, [4.0, 7.0, 5.0], 4) - before
+    multiplies = both != pytest.approx(first + second, abs=1e-12)
+    declared = ipseval.metric(label).needs_independence
+    assert declared == multiplies, f"set needs_independence = {multiplies} in the class of {label}"
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_weighted_value_is_stated_by_metrics_of_lists_and_follows_from_the_kind_of_all_others(name):
+    cutoff = 5 if METRICS[name].takes_cutoff == "required" else None
+    metric = METRICS[name](cutoff)
+    if metric.kind in ("mean", "sum"):
+        assert not metric.definition.plug_in, f"remove plug_in from the definition of {name}"
+    else:
+        assert metric.definition.plug_in, f"state the weighted value as plug_in in the definition of {name}"
+
+
+def test_a_sum_needs_no_attributes_but_name_kind_and_definition():
+    class Gains(AdditiveMetric):
+        name = "gains"
+        kind = "sum"
+        definition = Definition("Σ_{i∈S} 2/r_i", "none", "2/r")
+
+        def _value_at_rank(self, rank, n_candidates):
+            return 2 / rank
+
+    for one in (Gains, Gains()):
+        assert (one.needs_n_relevant, one.value_range) == (False, (0.0, np.inf))
+    lines = ipseval.estimators.card(Gains()).splitlines()
+    assert lines[7] == (
+        "  with weights |S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms"
+    )
+    assert "    ips          exactly unbiased given the propensities" in lines
+    # The mean of Gains and a subclass that states its own range.
+    mean = type("Mean", (Gains,), {"kind": "mean"})
+    assert (mean.needs_n_relevant, mean.value_range) == (True, (0.0, 1.0))
+    bounded = type("Bounded", (Gains,), {"value_range": (0.0, 2.0)})
+    assert (bounded.needs_n_relevant, bounded().value_range) == (False, (0.0, 2.0))
+
+
+def test_the_card_of_a_metric_of_lists_does_not_state_a_weighted_value_that_is_unknown():
+    class Top(Metric):
+        name = "top"
+        kind = "list"
+        definition = Definition("1{1 ∈ r(S)}", "none")
+
+        def _user_values(self, positives, weights, rule):
+            return positives.sum_by_user((positives.n_above == 0).astype(float))
+
+    assert "  with weights not stated in the definition of the metric" in ipseval.estimators.card(Top())
 
 
 def test_tied_positives_and_no_tied_non_positive_leave_auc_alone_under_every_tie_rule():

@@ -26,8 +26,12 @@ LOG = """# Changelog
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", CASES)
 def test_numbers_are_those_of_the_file(case):
-    different = numbers.changed({case: KEPT.numbers[case]}, {case: dict(CASES[case]())})
+    kept = KEPT.numbers.get(case, {})
+    now = dict(CASES[case]())
+    different = numbers.changed({case: kept}, {case: now})
     assert not different, "\n".join([numbers.REFRESH, *different])
+    missing = [f"[{case}] {name}" for name in now if name not in kept]
+    assert not missing, "\n".join([numbers.ADD, *missing])
 
 
 def test_the_file_holds_every_case_and_over_500_numbers_all_of_them_defined():

@@ -9,7 +9,7 @@ import ipseval
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, card, claim
 from tests.inside.estimators import resolve_estimator
-from tests.inside.metrics import RATING_METRICS, resolve_rating_metric
+from tests.inside.metrics import RATING_METRICS, describe_plug_in, resolve_rating_metric
 
 PLUG_IN = "plug-in: no guarantee (observed positives represent all relevant items)"
 EQUAL = "biased unless all propensities are equal"
@@ -218,7 +218,7 @@ def test_a_card_has_cutoff_tie_rule_and_guarantees(label, cutoff, ties, empty):
         f"  cutoff       {cutoff}",
         f"  ties         {ties} (default)",
         f"  left out     {definition.undefined}; ips counts a user without positives as {empty}",
-        f"  with weights {definition.plug_in}",
+        f"  with weights {describe_plug_in(metric(label))}",
         "  claims",
     ]
     line_starts = {"aoa": "aoa          ", "ips": "ips          ", "snips-pooled": "snips-pooled "}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -31,6 +32,26 @@ def discount(rank: int) -> float:
     return 1 / math.log2(1 + rank)
 
 
+# Metrics that are sums over the positives, and the parts of denominators that depend on the number of relevant
+# items: functions of s and of the length of the list. All other metrics are functions of the relevant ranks.
+SUMS = ("cg", "dcg")
+DENOMINATORS: dict[str, Callable[[int, int], int]] = {
+    "recall": lambda s, depth: s,
+    "hits": lambda s, depth: s,
+    "mean_dcg": lambda s, depth: s,
+    "adjusted_recall": min,
+    "ap": min,
+}
+
+
+def parse_label(label: str) -> tuple[str, int | None]:
+    """Return name and cutoff of a label; rbp has its p of 0.8, and precision over min(k, s) its other name."""
+    name, _, k = label.partition("@")
+    if name == "precision(denominator=min)":
+        name = "adjusted_recall"
+    return name.partition("(")[0], int(k) if k else None
+
+
 def textbook(name: str, k: int | None, order: list[int], weights: dict[int, float]) -> float:
     """Value of one user on one strict order with weights of its positives; equal ones: the plain value."""
     m = len(weights)
@@ -40,7 +61,7 @@ def textbook(name: str, k: int | None, order: list[int], weights: dict[int, floa
     top = [item for item in order if item in weights and rank[item] <= depth]
     total = sum(weights.values())
     largest = sorted(weights.values(), reverse=True)
-    if name == "recall":
+    if name in ("recall", "hits"):
         return sum(weights[i] for i in top) / total
     if name == "cg":
         return m * sum(weights[i] for i in top) / total
@@ -50,6 +71,8 @@ def textbook(name: str, k: int | None, order: list[int], weights: dict[int, floa
         return m * sum(weights[i] * discount(rank[i]) for i in top) / total
     if name == "precision":
         return sum(weights[i] for i in top) / sum(largest[:depth]) * min(depth, m) / depth
+    if name == "adjusted_recall":
+        return sum(weights[i] for i in top) / sum(largest[:depth])
     if name == "rbp":
         step = [0.2 * 0.8 ** (r - 1) for r in range(1, min(depth, m) + 1)]
         best = sum(w * c for w, c in zip(largest, step, strict=False))
@@ -68,7 +91,7 @@ def textbook(name: str, k: int | None, order: list[int], weights: dict[int, floa
         return 1.0 if top else 0.0
     if name == "rr":
         return 1 / rank[top[0]] if top else 0.0
-    raise KeyError(name)
+    raise KeyError(f"add the formula of {name} to the function textbook of tests/golden/oracle.py")
 
 
 def unbiased(name: str, k: int | None, order: list[int], inverse: dict[int, float], s: int) -> float:
@@ -77,41 +100,20 @@ def unbiased(name: str, k: int | None, order: list[int], inverse: dict[int, floa
     Every metric of a relevance vector is multilinear: f(ŷ) = Σ_T f(1_T) Π_{i∈T} ŷ_i Π_{i∉T} (1 − ŷ_i), where
     functions of s that are given (not multilinear) are taken out first.
     """
-    n = len(order)
-    depth = n if k is None else k
-    rank = {item: place + 1 for place, item in enumerate(order)}
+    depth = len(order) if k is None else k
+    denominator = DENOMINATORS.get(name, lambda s, depth: 1)
     items = list(inverse)
     value = 0.0
     for chosen in itertools.product([0, 1], repeat=len(items)):
         subset = [i for i, c in zip(items, chosen, strict=True) if c]
+        if not subset:  # without relevant items the sum is 0
+            continue
         weight = 1.0
         for i, c in zip(items, chosen, strict=True):
             weight *= inverse[i] if c else 1 - inverse[i]
-        top = [i for i in subset if rank[i] <= depth]
-        if name in ("recall", "precision", "hits", "cg"):
-            f = float(len(top))
-        elif name in ("dcg", "mean_dcg", "ndcg"):
-            f = sum(discount(rank[i]) for i in top)
-            if name == "ndcg" and subset:
-                f /= sum(discount(r) for r in range(1, min(len(subset), depth) + 1))
-        elif name == "rbp":
-            f = sum(0.2 * 0.8 ** (rank[i] - 1) for i in top)
-        elif name == "ap":
-            f = sum(sum(1 for j in subset if rank[j] <= rank[i]) / rank[i] for i in top)
-        elif name == "hit":
-            f = float(bool(top))
-        elif name == "rr":
-            f = max((1 / rank[i] for i in top), default=0.0)
-        else:
-            raise KeyError(name)
+        f = textbook(name, k, order, dict.fromkeys(subset, 1.0)) * denominator(len(subset), depth)
         value += weight * f
-    if name in ("recall", "mean_dcg", "hits"):
-        return value / s
-    if name == "precision":
-        return value / depth
-    if name == "ap":
-        return value / min(s, depth)
-    return value
+    return value / denominator(s, depth)
 
 
 def mean_rank(user: User, item: int) -> float:
@@ -145,10 +147,6 @@ def user_value(name: str, k: int | None, user: User, weighted: bool) -> float:
     return sum(textbook(name, k, order, weights) for order in every) / len(every)
 
 
-def sum_type(name: str) -> bool:
-    return name == "dcg"
-
-
 def evaluate(name: str, k: int | None, users: list[User], estimator: str) -> float:
     """`aoa`, `snips` and their pooled and global forms over the users that have positives."""
     users = [user for user in users if user.weights]
@@ -159,7 +157,7 @@ def evaluate(name: str, k: int | None, users: list[User], estimator: str) -> flo
         return math.nan
     if estimator in ("aoa", "snips"):
         return sum(value for _, value in defined) / len(defined)
-    if sum_type(name):
+    if name in SUMS:
         if estimator == "aoa-pooled":
             return sum(value for _, value in defined) / len(defined)
         # Weights scaled so that all of them sum to the number of observed positives.

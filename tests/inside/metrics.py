@@ -16,7 +16,7 @@ from ipseval.metrics._order_statistics import (
 from ipseval.metrics._ties import PrefixSums, compute_mean_rank
 from ipseval.metrics._user_buckets import build_user_buckets
 from ipseval.metrics.additive import Dcg, Recall
-from ipseval.metrics.base import cache_last
+from ipseval.metrics.base import cache_last, describe_plug_in
 from ipseval.metrics.rating_metrics import RATING_METRICS, RatedPairs, resolve_rating_metric
 from ipseval.metrics.sampled import (
     _correction_table,

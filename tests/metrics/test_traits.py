@@ -11,7 +11,8 @@ from ipseval.metrics import METRICS, AdditiveMetric, Metric, metric
 from ipseval.ranking import RankedPositives
 from tests.inside.metrics import build_user_buckets, compute_mean_rank
 
-# Of the metrics of this list; a metric that is added later states its traits in its own test.
+# Known values for some metrics. tests/contracts/test_metrics.py compares what every metric of the registry
+# declares with what it computes, so that a new metric needs no row.
 # needs s_u, needs independent observations, has pairs, users without positives count, linear in the rank
 TRAITS = {
     "recall": "s....",

@@ -44,8 +44,7 @@ def correct_sampled(
     n_sampled : int
         m, the number of sampled competitors.
     metric : str or Metric, default "recall@10"
-        A metric that is a function of the rank of one relevant item: auc, atop, ap[@k], rr[@k], ndcg[@k],
-        dcg[@k], mean_dcg[@k], recall@k, hit@k, hits@k, precision@k, rbp(p).
+        A metric of `METRICS`, or a custom metric that defines `_value_at_rank`; without graded gains.
     method : str, default "bv"
         "bv", "cls", "rank", "ls": see `SampledMetric.table`. "mle": the metric under the rank distribution
         that EM fits to the sampled ranks; M̂ is the posterior mean. "importance": the metric at the
