@@ -241,10 +241,13 @@ def build_propensity(
     from ipseval.propensity import PowerLawPropensity
 
     is_power_law = options.gamma is not None
-    power_law_options = (options.scale, options.unseen, options.recommendations)
-    if not is_power_law and any(option is not None for option in power_law_options):
+    if options.recommendations is not None and not is_power_law:
         raise InputError(
-            "--scale, --unseen and --recommendations belong to a power law; give --gamma with them."
+            "--recommendations requires --gamma fit. Pass --gamma fit, or leave --recommendations out."
+        )
+    if not is_power_law and options.propensity is None and _list_label_options(options):
+        raise InputError(
+            "--scale and --unseen are options of a power law. Pass --gamma with them, or leave them out."
         )
     reads_exposure = options.gamma == "fit" or options.scale == "calibrated"
     if options.random_exposure is not None and not reads_exposure:
@@ -270,23 +273,40 @@ def build_propensity(
     )
 
 
+def _list_label_options(options: argparse.Namespace) -> dict[str, object]:
+    """Return the values of --scale and --unseen that are given, by the names of the options in a label."""
+    given: dict[str, object] = {}
+    for name in ("scale", "unseen"):
+        value = getattr(options, name)
+        if value is not None:
+            given[name] = value
+    return given
+
+
 def _parse_propensity(
     options: argparse.Namespace, exposures: ImpressionLog | None, test_exposures: ImpressionLog | None
 ) -> PropensityModel:
     """Return the model of the label, or of the table, in --propensity."""
     from ipseval.propensity import PROPENSITIES, KnownPropensity, parse_propensity
+    from ipseval.propensity.labels import add_label_options
 
     label = options.propensity
+    label_options = _list_label_options(options)
     name = re.split(r"[:(]", label)[0]
     is_label = PROPENSITIES.offers(name) or re.fullmatch(r"[\w-]+[:(].*", label) is not None
     if Path(label).exists() or not is_label:
         table = load_table(label, {"user": options.user, "item": options.item})
+        if label_options:
+            raise InputError(
+                "--scale and --unseen are options of a propensity model, but --propensity names a file of values. "
+                "Leave them out."
+            )
         is_probability = RELATIVE not in table.columns
         values = table.rename(columns={RELATIVE: "propensity"})
         if "user" in table.columns:
             return KnownPropensity(pair=values, is_probability=is_probability)
         return KnownPropensity(item=values, is_probability=is_probability)
-    model = parse_propensity(label)
+    model = parse_propensity(add_label_options(label, label_options))
     if name not in ("impressions", "logged"):
         return model
     if exposures is None:

@@ -21,6 +21,7 @@ COLUMNS = {
     "position": "positions in a list, starting with 1",
     "query": "queries or slates of impressions",
 }
+PROPENSITY_MODELS = "power-law, jain, impressions, logged"  # those that need no data but the log
 TABLE = "CSV, TSV, JSON, Parquet or u.data, compressed or not; '-' for standard input"
 
 
@@ -216,8 +217,8 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     exponent.add_argument(
         "--propensity",
         metavar="LABEL|FILE",
-        help="label such as power-law:gamma=0,scale=max, impressions or logged; or a table with item (or user "
-        "and item) and propensity, or relative_propensity if a common factor is unknown",
+        help=f"label of a model ({PROPENSITY_MODELS}) with its options, such as power-law:gamma=0,scale=max; or a "
+        "table with item (or user and item) and propensity, or relative_propensity if a common factor is unknown",
     )
     add(
         "--examination",

@@ -92,11 +92,12 @@ class Ips(Estimator):
         if not is_probability:
             raise PropensityError(
                 f"{self.label} requires calibrated propensities, but these are relative.",
-                advice="Pass {scale=max} (the most popular item has P = 1) or a number to the propensity model, "
+                advice="Pass {scale=max} (the most popular item has P = 1) or a number to a power law, "
                 "calibrate it on random exposure (fit_gamma_from_exposure), or use snips-global, where a "
                 "constant factor cancels",
-                shell_advice="Pass --scale max (the most popular item has P = 1), a number, or calibrated with "
-                "--random-exposure, or use snips-global, where a constant factor cancels",
+                shell_advice="Pass --scale max (the most popular item has P = 1) or a number with a power law, or "
+                "--gamma fit --scale calibrated with --random-exposure, or use snips-global, where a constant factor "
+                "cancels",
             )
         if metric.needs_n_relevant and n_relevant == "absent":
             raise InputError(

@@ -21,6 +21,7 @@ from ipseval.evaluation.report_content import (
 )
 from ipseval.evaluation.sanity import word_warning
 from ipseval.evaluation.verdict import ModelRanking, Verdict, choose_headline
+from ipseval.propensity import Propensity
 from ipseval.ranking.ranked_positives import ALL_ITEMS
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import (
@@ -142,12 +143,19 @@ def _describe_interactions_without_propensity(content: ReportContent) -> str:
     n_excluded = content.size.n_without_propensity
     if not n_excluded:
         return ""
-    is_power_law = content.propensity is not None and content.propensity.gamma is not None
     reason = ""
-    if is_power_law:
+    if content.propensity is not None and _lacks_only_unseen_items(content.propensity):
         reason = " (items that do not occur in training)"
     interactions = format_count(n_excluded, "interaction")
     return f"{interactions} without a propensity{reason}, from all estimates."
+
+
+def _lacks_only_unseen_items(propensity: Propensity) -> bool:
+    """Return whether every item without a propensity is known to have no training interaction."""
+    popularity = propensity.training_popularity
+    if propensity.item is None or popularity is None:
+        return False
+    return not popularity[np.isnan(propensity.item)].any()
 
 
 def _build_metric_tables(content: ReportContent, digits: int) -> list[Table]:

@@ -94,13 +94,18 @@ def check_same_ids(exposure: RandomExposure, train: Interactions) -> None:
     exposure.check_ids(train, "training log")
 
 
-def check_unseen(counts: FloatArray, unseen: str, advice: str) -> None:
-    """Raise `PropensityError` for items without training interactions under `unseen="raise"`."""
+def check_unseen(counts: FloatArray, unseen: str, choices: tuple[str, ...]) -> None:
+    """Raise `PropensityError` for items without training interactions under `unseen="raise"`.
+
+    `choices` are the other values of `unseen` that the model takes.
+    """
     n_unseen = int((counts == 0).sum())
     if n_unseen and unseen == "raise":
+        advice = " or ".join(f"{{unseen={choice}}}" for choice in choices)
         raise PropensityError(
             f"{n_unseen} of {counts.size} items have no training interaction, so P = 0.",
             advice=f"Use {advice}",
+            shell_advice=f"Use {advice} in place of raise",
         )
 
 
@@ -117,7 +122,7 @@ def cap_at_one(item: FloatArray) -> tuple[FloatArray, int]:
 
 
 def weakest_basis(*bases: Basis) -> Basis:
-    """Return the weakest_basis of several bases, which is the basis of a propensity that combines them."""
+    """Return the weakest of several bases, which is the basis of a propensity that combines them."""
     return max(bases, key=BASES.index)
 
 
@@ -126,7 +131,7 @@ def weakest_basis(*bases: Basis) -> Basis:
 class Propensity:
     """P_ui = P(O_ui = 1 | i ∈ S_u), or a quantity proportional to it.
 
-    Exactly one of `item`, `pair`, `rank_one` and `function` holds the values. `at` returns them for pairs.
+    Exactly one of `item`, `pair`, `rank_one` and `function` holds the values. `for_pairs` returns them for pairs.
 
     Parameters
     ----------
@@ -160,13 +165,16 @@ class Propensity:
     function : callable or None
         (user codes, item codes) -> propensities, NaN where there is none.
     steps : tuple of PropensityTransform
-        Transforms in order: power-law, cap, clip, held_out. `gamma_chain` repeats them at any γ.
+        Transforms in order: power-law, cap, clip, held_out. `gamma_chain` repeats those after a power law at any γ.
     error : FitError or None
         Error of the fit, which evaluations add to the error of their users. None: P is taken as known.
     basis : {"design", "exposure", "fitted", "assumed"}
         Evidence for the values: a logged randomisation ("design"); a fit to random exposure ("exposure"); a
         fit to impressions or recommendations, which knows those pairs only ("fitted"); or no measurement
         ("assumed").
+    smoothing : float, default 0.0
+        Number that was added to every n*_i in `popularity`; 0 without smoothing. With smoothing, reports state
+        how many positives have a smoothed propensity.
 
     See Also
     --------
@@ -201,6 +209,7 @@ class Propensity:
     steps: tuple[PropensityTransform, ...] = ()
     error: FitError | None = None
     basis: Basis = "assumed"
+    smoothing: float = 0.0
 
     def __post_init__(self) -> None:
         check_bool("is_probability", self.is_probability)
@@ -239,6 +248,7 @@ class Propensity:
             exponent = getattr(self, name)
             if exponent is not None:
                 check_real(name, exponent)
+        check_real("smoothing", self.smoothing, low=0.0, low_open=False)
         if getattr(self.pair, "shape", None) != getattr(self.pair_key, "shape", None):
             raise PropensityError("pair and pair_key go together, with one entry for each known pair.")
 
@@ -255,13 +265,6 @@ class Propensity:
             if (smallest_factors <= 0).any():
                 return smallest_factors
             return np.array([np.prod(smallest_factors), np.prod(largest_factors)])
-
-    @property
-    def smoothing(self) -> float:
-        """The number that was added to every n*; 0 without smoothing."""
-        if not self.steps:
-            return 0.0
-        return float(self.steps[0].options.get("smoothing") or 0.0)
 
     @property
     def training_popularity(self) -> FloatArray | None:
@@ -444,8 +447,8 @@ class Propensity:
         check_choice("popularity_source", popularity_source, ("train", "log"))
         if not self.is_probability:
             raise PropensityError(
-                f"{self.model} is relative, but a held-out propensity requires a scale: "
-                "scale='max', a number, or a calibration on random exposure."
+                f"{self.model} is relative, but a held-out propensity requires probabilities. Use a model whose "
+                "propensities are calibrated, such as PowerLawPropensity with scale='max'."
             )
         step = PropensityTransform("held_out", {"test_fraction": rho, "popularity_source": popularity_source})
         unclipped = None
@@ -460,7 +463,7 @@ class Propensity:
 
         Returns
         -------
-        GammaChain
+        GammaPath
             P of each popularity level, and its derivative, at any γ.
 
         Raises

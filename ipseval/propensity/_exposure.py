@@ -304,7 +304,7 @@ class DirectPropensity:
         """
         check_same_ids(self.exposure, train)
         counts = np.asarray(train.popularity, dtype=np.float64)
-        check_unseen(counts, self.unseen, "{unseen=drop}")
+        check_unseen(counts, self.unseen, ("drop",))
         exposures = self.exposure.n_exposed.astype(np.float64)
         positives = self.exposure.n_positive.astype(np.float64)
 

@@ -185,16 +185,14 @@ class PowerLawPropensity:
                 "data, fit it to counts from elsewhere: PowerLawPropensity(…).fit(popularity=counts)."
             )
         training_counts = counts
-        if self.unseen == "smooth":
-            counts = counts + self.smoothing
-        check_unseen(counts, self.unseen, "{unseen=smooth} or {unseen=drop}")
+        smoothing = float(self.smoothing) if self.unseen == "smooth" else 0.0
+        counts = counts + smoothing
+        check_unseen(counts, self.unseen, ("smooth", "drop"))
 
         scale = self._resolve_scale(gamma_fit, training_counts, counts, eta)
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
         item, n_capped = self._apply_scale(np.where(counts > 0, counts**eta, np.nan), scale)
         options: dict[str, float | None] = {"gamma": gamma, "top": _compute_top(counts, eta, scale)}
-        if self.unseen == "smooth":
-            options["smoothing"] = self.smoothing
         power_law = PropensityTransform("power-law", options)
         steps: tuple[PropensityTransform, ...] = (power_law,)
         if n_capped:
@@ -217,6 +215,7 @@ class PowerLawPropensity:
             item_ids=None if train is None else train.item_ids,
             steps=steps,
             basis=basis,
+            smoothing=smoothing,
         )
 
     def refit(

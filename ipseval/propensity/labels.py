@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Mapping
 from inspect import Parameter, signature
 from typing import Any
 
@@ -115,6 +116,21 @@ def parse_propensity(label: str) -> PropensityModel:
     return model
 
 
+def add_label_options(label: str, options: Mapping[str, object]) -> str:
+    """Return a label with further options, such as "power-law:gamma=0,scale=max" of "power-law:gamma=0"."""
+    match = LABEL.fullmatch(label)
+    if match is None or not options:
+        return label
+    name, text_after_colon, text_in_brackets = match.groups()
+    assignments = []
+    text = text_after_colon or text_in_brackets
+    if text:
+        assignments.append(text)
+    for option, value in options.items():
+        assignments.append(f"{option}={value}")
+    return f"{name}:{','.join(assignments)}"
+
+
 def _parse_options(text: str, name: str, model_class: type[Any]) -> dict[str, OptionValue]:
     """Return the options of a label for a model, or raise for options that the model cannot take."""
     parameters = signature(model_class).parameters
@@ -133,11 +149,14 @@ def _parse_options(text: str, name: str, model_class: type[Any]) -> dict[str, Op
             raise _build_data_error(option, name, model_class)
         if option not in allowed_names:
             raise UnknownNameError(f"option of {name}", option, allowed_names)
-        if not equals or option in options:
+        if not equals:
+            raise InputError(f"each option of {name} is written as option=value; got {assignment.strip()!r}.")
+        value = _parse_option_value(value_text.strip())
+        if option in options:
             raise InputError(
-                f"each option of {name} is given once, as option=value; got {assignment.strip()!r}."
+                f"{option} of {name} must be given once; got {options[option]!r} and {value!r}. Leave one of them out."
             )
-        options[option] = _parse_option_value(value_text.strip())
+        options[option] = value
     return options
 
 

@@ -1,4 +1,4 @@
-"""Transforms of a power-law propensity, which can be repeated at any γ."""
+"""Transforms of a propensity; those after a power law can be repeated at any γ."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class GammaPath:
 
     @classmethod
     def from_popularity(cls, popularity: FloatArray, steps: tuple[PropensityTransform, ...]) -> GammaPath:
-        """Return the chain for the n* of all items; the first step is the power law."""
+        """Return the path for the n* of all items; the first step is the power law."""
         seen = popularity > 0
         levels, level_codes = np.unique(popularity[seen], return_inverse=True)
         item_levels = np.full(popularity.size, -1, dtype=np.int64)

@@ -89,9 +89,25 @@ CASES = {
         ["--model", "als={files}/als.npy", "--propensity", "powrlaw:gamma=0"],
         "Did you mean 'power-law'",
     ),
-    "scale beside a label": (
-        ["--model", "als={files}/als.npy", "--propensity", "power-law:gamma=0", "--scale", "max"],
-        "--scale, --unseen and --recommendations belong to a power law; give --gamma with them",
+    "scale without a power law": (
+        ["--model", "als={files}/als.npy", "--scale", "max"],
+        "--scale and --unseen are options of a power law. Pass --gamma with them, or leave them out",
+    ),
+    "scale in and after a label": (
+        ["--model", "als={files}/als.npy", "--propensity", "power-law:gamma=0,scale=0.5", "--scale", "max"],
+        "scale of power-law must be given once; got 0.5 and 'max'. Leave one of them out",
+    ),
+    "option that the model of a label lacks": (
+        ["--model", "als={files}/als.npy", "--propensity", "jain", "--unseen", "drop"],
+        "unknown option of jain 'unseen'. Choices: a, b",
+    ),
+    "scale of a file": (
+        ["--model", "als={files}/als.npy", "--propensity", "{files}/p.csv", "--unseen", "drop"],
+        "--propensity names a file of values. Leave them out",
+    ),
+    "recommendations with a label": (
+        ["--model", "als={files}/als.npy", "--propensity", "jain", "--recommendations", "{files}/p.csv"],
+        "--recommendations requires --gamma fit. Pass --gamma fit, or leave --recommendations out",
     ),
 }
 
@@ -100,6 +116,7 @@ CASES = {
 def test_wrong_input_exits_with_two_and_one_line_of_reason(case: str, files, capsys):
     arguments, expected = CASES[case]
     (files / "notes.txt").write_text("hello")
+    (files / "p.csv").write_text("item,propensity\n1,0.5\n")
     np.save(files / "pickled.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     np.savez(files / "two.npz", np.ones(2), np.ones(2))
     code = evaluate(files, *(argument.format(files=files) for argument in arguments))

@@ -6,6 +6,7 @@ import argparse
 import io
 import re
 import sys
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,10 @@ import ipseval
 from ipseval.cli import main
 from ipseval.data.splits import k_core
 from ipseval.errors import InputError
+from ipseval.propensity import PROPENSITIES
 from tests.cli.command_files import QUICK
 from tests.inside.cli import (
+    PROPENSITY_MODELS,
     Parser,
     build_compute_options,
     build_parser,
@@ -30,6 +33,7 @@ from tests.inside.cli import (
     parse_file_entry,
     parse_reference_values,
 )
+from tests.inside.propensity import DATA_OPTIONS
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +221,43 @@ def test_propensities_of_a_table_are_of_items_or_of_pairs_and_probabilities_unle
     dropped = build_propensity(asked("evaluate", "log.csv", "--gamma", "0", "--unseen", "drop"), split)
     assert dropped.unseen == "drop"
     assert build_propensity(asked("evaluate", "log.csv"), split) is None
+
+
+@pytest.mark.parametrize("label", ["power-law:gamma=0", "power-law(gamma=0)"])
+def test_scale_and_unseen_are_options_of_a_label_too(folder, label):
+    split, _ = load_split(asked("evaluate", "log.csv"))
+    options = asked("evaluate", "log.csv", "--propensity", label, "--scale", "max", "--unseen", "drop")
+    model = build_propensity(options, split)
+    assert (model.gamma, model.scale, model.unseen) == (0, "max", "drop")
+    assert build_propensity(asked("evaluate", "log.csv", "--propensity", label), split).scale is None
+
+
+def test_the_advice_of_ips_and_of_unseen_items_works_with_a_label(folder, capsys):
+    command = ["evaluate", "log.csv", "--model", "popularity", "--quiet", "--low-ess", "ignore"]
+    command += ["--metrics", "dcg@2", "--test-fraction", "0.5"]
+    ips = [*command, "--propensity", "power-law:gamma=0", "--estimators", "ips"]
+    assert main(ips) == 2
+    assert "Pass --scale max (the most popular item has P = 1) or a number with a power law" in (
+        capsys.readouterr().err
+    )
+    assert main([*ips, "--scale", "max"]) == 0
+    pd.DataFrame({"item": range(13)}).to_csv("items.csv", index=False)
+    command += ["--items", "items.csv"]
+    assert main([*command, "--propensity", "power-law:gamma=0,unseen=raise"]) == 2
+    assert "Use --unseen smooth or --unseen drop in place of raise" in capsys.readouterr().err
+    assert main([*command, "--propensity", "power-law:gamma=0", "--unseen", "smooth"]) == 0
+
+
+def test_the_help_lists_the_propensity_models_that_need_no_data_but_the_log():
+    names = []
+    for name, model_class in PROPENSITIES.items():
+        first_parameter = next(iter(signature(model_class).parameters))
+        if first_parameter == "log" or first_parameter not in DATA_OPTIONS:  # the command passes the log
+            names.append(name)
+    assert sorted(PROPENSITY_MODELS.split(", ")) == sorted(names), (
+        f"Set PROPENSITY_MODELS in ipseval/cli/_options.py to {', '.join(names)}, and renew the page: "
+        "python -m tests.docs.command_line --write"
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

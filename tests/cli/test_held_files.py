@@ -103,7 +103,10 @@ def test_items_with_low_ratings_alone_stay_candidates_as_in_python(capsys):
     ("words", "hint"),
     [
         ("--model lists=some.csv", "Pass --missing-lists drop to leave them out of every model."),
-        ("--model scores.npy --gamma 0 --unseen raise", "Use --unseen smooth or --unseen drop."),
+        (
+            "--model scores.npy --gamma 0 --unseen raise",
+            "Use --unseen smooth or --unseen drop in place of raise.",
+        ),
         ("--model scores.npy --value plays", "Pass --threshold 4 to keep high ratings, or --threshold all"),
     ],
 )

@@ -19,9 +19,9 @@ from ipseval.policies import evaluate_policies, evaluate_rewards
 from ipseval.propensity import ExaminationCurve
 from ipseval.ranking import baselines
 from tests.contracts.number_worlds import (
+    FITTED_PROPENSITIES,
     N_ITEMS,
     N_USERS,
-    PROPENSITIES,
     exposure,
     log,
     models,
@@ -42,7 +42,7 @@ FEW = ("recall@5", "auc")
 
 
 def asked(options: dict[str, object]) -> dict[str, object]:
-    return {"propensity": PROPENSITIES["power law"](), "metrics": FEW, "low_ess": "ignore"} | options
+    return {"propensity": FITTED_PROPENSITIES["power law"](), "metrics": FEW, "low_ess": "ignore"} | options
 
 
 def evaluated(**options: object) -> ipseval.Evaluation:
@@ -96,7 +96,7 @@ def weighted_ties() -> Numbers:
 
 def every_propensity() -> Numbers:
     numbers: dict[str, float] = {}
-    for name, fit in PROPENSITIES.items():
+    for name, fit in FITTED_PROPENSITIES.items():
         one = of_ranks(propensity=fit(), metrics=["recall@5"], estimators=["snips-global"])
         row = one.frame.iloc[0]
         numbers |= {
@@ -294,7 +294,7 @@ def rewards() -> Numbers:
 def ratings() -> Numbers:
     predicted = {"m": 1 + 4 * parts((N_USERS, N_ITEMS), 26)}
     evaluation = ipseval.evaluation.evaluate_ratings(
-        predicted, split().test, propensity=PROPENSITIES["pair"](), metrics=["mae", "rmse"]
+        predicted, split().test, propensity=FITTED_PROPENSITIES["pair"](), metrics=["mae", "rmse"]
     )
     return of_evaluation(evaluation)
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 import ipseval
 from ipseval.data import Interactions
-from ipseval.propensity import DirectPropensity, StratifiedPropensity
+from ipseval.propensity import DirectPropensity, JainPropensity, LoggedPropensity, StratifiedPropensity
 
 N_USERS, N_ITEMS = 60, 40
 
@@ -107,7 +107,7 @@ def shown() -> ipseval.ImpressionLog:
     )  # fmt: skip
 
 
-PROPENSITIES: dict[str, Callable[[], ipseval.propensity.Propensity]] = {
+FITTED_PROPENSITIES: dict[str, Callable[[], ipseval.propensity.Propensity]] = {
     "power law": lambda: ipseval.PowerLawPropensity(gamma=0.5, scale="max", unseen="drop").fit(split().train),
     "smoothed": lambda: ipseval.PowerLawPropensity(gamma=1, unseen="smooth").fit(split().train),
     "item": lambda: ipseval.KnownPropensity(item=0.9 / (1 + np.arange(N_ITEMS) / 8)).fit(split().train),
@@ -117,8 +117,11 @@ PROPENSITIES: dict[str, Callable[[], ipseval.propensity.Propensity]] = {
     "rank one": lambda: ipseval.KnownPropensity(
         item=0.9 / (1 + np.arange(N_ITEMS) / 8), user=0.5 + parts((N_USERS,), 13) / 2
     ).fit(split().train),
-    "clipped": lambda: PROPENSITIES["pair"]().clip(floor=0.2),
-    "held out": lambda: PROPENSITIES["pair"]().held_out(test_fraction=1 / 3, popularity_source="log"),
+    "clipped": lambda: FITTED_PROPENSITIES["pair"]().clip(floor=0.2),
+    "held out": lambda: FITTED_PROPENSITIES["pair"]().held_out(test_fraction=1 / 3, popularity_source="log"),
     "direct": lambda: DirectPropensity(exposure(), shrinkage=3.0, unseen="drop").fit(split().train),
     "stratified": lambda: StratifiedPropensity(n_strata=4, exposure=exposure()).fit(split().train),
+    "jain": lambda: JainPropensity().fit(split().train),
+    "impressions": lambda: ipseval.ImpressionPropensity(shown(), shrinkage=3.0).fit(split().train),
+    "logged": lambda: LoggedPropensity(shown()).fit(split().train),
 }  # fmt: skip

@@ -46,7 +46,10 @@ def test_every_public_name_has_a_decision_and_every_kept_name_is_there():
     found = decisions()
     expected = {name for name, (decision, _, _) in found.items() if decision in ("keep", "add")}
     expected |= {new_name for decision, new_name, _ in found.values() if decision == "rename"}
-    assert names == expected
+    rows = [f"{name} | add | | why, in more than 10 characters" for name in sorted(names - expected)]
+    assert not rows, "\n".join(["Add to public-api.txt:", *rows])
+    gone = sorted(expected - names)
+    assert not gone, "\n".join(["Delete from public-api.txt, or decide for remove or rename:", *gone])
 
 
 def test_every_decision_is_known_and_has_a_reason_and_removed_names_are_gone():

@@ -103,6 +103,31 @@ def test_a_file_json_and_the_page_contain_the_counts(evaluation, tmp_path):
     assert "no list, counted as misses" in page
 
 
+@pytest.mark.parametrize(
+    ("item", "popularity", "reason"),
+    [
+        # The held-out items are 0 and 1, and item 1 has no propensity; it does not occur in training, or it does.
+        ([0.5, np.nan], [2.0, 0.0], " (items that do not occur in training)"),
+        ([0.5, np.nan], [2.0, 1.0], ""),
+        ([0.5, np.nan], None, ""),
+    ],
+)
+def test_the_reason_of_an_exclusion_is_printed_if_it_is_known_whatever_the_model(item, popularity, reason):
+    train = pd.DataFrame({"user": [0, 1], "item": [0, 0]})
+    test = pd.DataFrame({"user": [2, 3], "item": [0, 1]})
+    counts = None if popularity is None else np.array(popularity)
+    propensity = ipseval.propensity.Propensity(np.array(item), True, "mine", 2, popularity=counts)
+    result = ipseval.evaluate(
+        {"first": np.tile([2.0, 1.0], (4, 1))},
+        ipseval.Split.from_frames(train, test),
+        propensity=propensity,
+        metrics=["hit@1"],
+        low_ess="ignore",
+    )
+    printed_text = " ".join(repr(result).split())
+    assert f"Excluded 1 interaction without a propensity{reason}, from all estimates." in printed_text
+
+
 def test_notes_on_single_metrics_or_recommenders_name_them(evaluation):
     printed_text = " ".join(repr(evaluation).split())
     # AOA, too, would be another average with it.

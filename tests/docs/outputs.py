@@ -1,6 +1,7 @@
 """What the Python blocks of the pages print, compared by the tests and written into the pages.
 
-python -m tests.docs.outputs --write    writes the output of every block below it
+python -m tests.docs.outputs --write                 writes the output of every block below it, in about four minutes
+python -m tests.docs.outputs --write propensity.md   the same for the pages that are named; README.md is a page, too
 
 `python -m tests.docs.test_tutorial --write` does the same for the tutorial.
 """
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,8 @@ from ipseval.cli import main
 from reproductions.tables import data_folder
 from tests.docs.cookbook_files import write_files
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 PAGES = (
     "coming-from.md",
@@ -81,10 +84,11 @@ def print_commands(block: str) -> str:
     return printed
 
 
-def replace_outputs(text: str, run: Callable[[str, str], str], *, share_names: bool = True) -> str:
+def replace_outputs(text: str, run: Callable[[str, str], str | None], *, share_names: bool = True) -> str:
     """Return a page with the output of each block that has one: `run` takes the kind and the block.
 
-    Where blocks do not share their names, a block without an output is not run.
+    Where `run` returns None, the output stays. Where blocks do not share their names, a block without an output
+    is not run.
     """
 
     def format_block(match: re.Match[str]) -> str:
@@ -92,7 +96,7 @@ def replace_outputs(text: str, run: Callable[[str, str], str], *, share_names: b
         if shown is None and (kind == "sh" or not share_names):
             return match[0]
         printed = run(kind, block)
-        if shown is None:
+        if shown is None or printed is None:
             return match[0]
         if strip_lines(printed) == strip_lines(shown):
             return match[0]
@@ -159,17 +163,29 @@ def write_cookbook() -> None:
 
 
 def write_performance() -> None:
-    """Write the output of the examples with Dask, Spark and DuckDB, where these are installed."""
+    """Write the output of the examples with Dask, Spark and DuckDB, where these are installed and Spark starts."""
     if any(importlib.util.find_spec(name) is None for name in ENGINES):
         print(f"performance.md is left as it is: it needs {', '.join(ENGINES)}")
         return
     import dask
 
+    os.environ["PYSPARK_PYTHON"] = (
+        sys.executable
+    )  # of the workers, which otherwise take the first on the PATH
     names: dict[str, object] = {}
     path = DOCS / "performance.md"
 
-    def run(kind: str, block: str) -> str:
-        return print_block(block, names) if kind == "python" and not starts_a_cluster(block) else ""
+    def run(kind: str, block: str) -> str | None:
+        if kind != "python" or starts_a_cluster(block):
+            return ""
+        try:
+            return print_block(block, names)
+        except Exception as error:  # Java or a port may be missing
+            if not starts_spark(block):
+                raise
+            reason = str(error).strip().partition("\n")[0]
+            print(f"performance.md: the output of the block with Spark is left as it is: {reason}")
+            return None
 
     with dask.config.set(scheduler="synchronous"):
         path.write_text(replace_outputs(path.read_text("utf-8"), run), "utf-8")
@@ -195,25 +211,59 @@ def write_gate() -> None:
     path.write_text(f"{before}{heading}{example}{next_heading}{rest}", "utf-8")
 
 
-def write() -> None:
-    """Write the outputs of all pages, in an empty folder."""
+def write_readme() -> None:
+    """Write the output of the example of the README, which reads MovieLens 100K."""
+    log = data_folder() / "ml-100k" / "u.data"
+    if not log.exists():
+        print(f"README.md is left as it is: there is no {log}")
+        return
+    Path("u.data").symlink_to(log)
+    path = ROOT / "README.md"
+    text = path.read_text("utf-8").replace("```output\n", "```text\n")
+    page = replace_outputs(text, lambda kind, block: print_block(block, {}), share_names=False)
+    path.write_text(page.replace("```text\n", "```output\n"), "utf-8")
+
+
+def list_writers() -> dict[str, Callable[[], None]]:
+    """Return the function that writes the outputs of each page, by the name of its file."""
+    writers: dict[str, Callable[[], None]] = {page: partial(write_page, page) for page in PAGES}
+    for page in MIXED_PAGES:
+        writers[page] = partial(write_mixed_page, page)
+    return writers | {
+        "adapters.md": write_adapters,
+        "cookbook.md": write_cookbook,
+        "regression-tests.md": write_gate,
+        "performance.md": write_performance,
+        "README.md": write_readme,
+    }
+
+
+def write(pages: list[str]) -> None:
+    """Write the outputs of pages, each in an empty folder with the log of the demonstration."""
+    writers = list_writers()
     home = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        os.chdir(folder)
-        for page in PAGES:
-            write_page(page)
-        assert main(["demo", "--log", "clicks.csv", "--quiet"]) == 0
-        for page in MIXED_PAGES:
-            write_mixed_page(page)
-        write_adapters()
-        write_cookbook()
-        write_gate()
-        write_performance()
-        os.chdir(home)
+    for page in pages or list(writers):
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            os.chdir(folder)
+            if page in MIXED_PAGES:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    assert main(["demo", "--log", "clicks.csv", "--quiet"]) == 0
+            writers[page]()
+            os.chdir(home)
+
+
+def parse_pages(arguments: list[str]) -> list[str]:
+    """Return the names of the pages that the command line lists, or exit with the names that there are."""
+    names = [Path(argument).name for argument in arguments[1:]]
+    known = sorted(list_writers())
+    unknown = [name for name in names if name not in known]
+    if arguments[:1] != ["--write"] or unknown:
+        for name in unknown:
+            print(f"{name} has no outputs that this command writes.", file=sys.stderr)
+        raise SystemExit(f"usage: python -m tests.docs.outputs --write [PAGE …], of {', '.join(known)}")
+    return names
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] != ["--write"]:
-        raise SystemExit("usage: python -m tests.docs.outputs --write")
-    write()
+    write(parse_pages(sys.argv[1:]))

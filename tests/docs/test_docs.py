@@ -413,12 +413,31 @@ def test_the_examples_with_dask_and_duckdb_print_the_text_below_them(empty_folde
 @pytest.mark.slow
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")  # Spark's own
-def test_the_example_with_spark_prints_the_text_below_it(empty_folder):
+def test_the_example_with_spark_prints_the_text_below_it(empty_folder, monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     dask = pytest.importorskip("dask", reason="dask is not installed: pip install dask")
     pytest.importorskip("pyspark", reason="pyspark is not installed: pip install pyspark")
     with dask.config.set(scheduler="synchronous"):
         names = run_and_compare("performance.md", skipping=outputs.starts_a_cluster)
     names["session"].stop()
+
+
+def test_a_command_writes_the_outputs_of_the_pages_that_it_names():
+    assert outputs.parse_pages(["--write"]) == []
+    assert outputs.parse_pages(["--write", "docs/propensity.md", "README.md"]) == [
+        "propensity.md",
+        "README.md",
+    ]
+    with pytest.raises(SystemExit, match=r"usage: .* --write \[PAGE …\], of README.md, adapters.md"):
+        outputs.parse_pages(["--write", "glossary.md"])
+
+
+def test_an_output_stays_if_its_block_cannot_run():
+    page = "```python\nprint(1)\n```\n\n```text\n2\n```\n"
+    assert outputs.replace_outputs(page, lambda kind, block: None) == page
+    assert "```text\n1\n```" in outputs.replace_outputs(
+        page, lambda kind, block: outputs.print_block(block, {})
+    )
 
 
 def test_the_page_on_performance_states_when_numba_is_the_default(monkeypatch):

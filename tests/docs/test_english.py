@@ -76,7 +76,7 @@ def first_lines() -> tuple[tuple[str, str], ...]:
     owners = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
     return tuple(
         (
-            f"{path.relative_to(PACKAGE.parent)}:{getattr(node, 'lineno', 1)}",
+            f"{path.relative_to(PACKAGE.parent)}:{node.body[0].lineno}",
             text.split("\n\n")[0].replace("\n", " "),
         )
         for path, tree in modules().items()
@@ -123,13 +123,13 @@ def test_no_sentence_of_a_page_is_a_riddle_or_longer_than_40_words():
 
 @cache
 def docstrings() -> tuple[tuple[str, str], ...]:
-    """Return where every docstring stands and its text."""
+    """Return where every docstring begins and its text, its lines as they are."""
     owners = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
     return tuple(
-        (f"{path.relative_to(PACKAGE.parent)}:{getattr(node, 'lineno', 1)}", text)
+        (f"{path.relative_to(PACKAGE.parent)}:{node.body[0].lineno}", text)
         for path, tree in modules().items()
         for node in nodes(tree)
-        if isinstance(node, owners) and (text := ast.get_docstring(node))
+        if isinstance(node, owners) and (text := ast.get_docstring(node, clean=False))
     )
 
 
@@ -141,17 +141,34 @@ def replaced_terms() -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(pattern, flags=re.IGNORECASE), term) for pattern, term in rows)
 
 
-def term_faults(text: str) -> list[str]:
-    """Return the sentences of a text with a word of terms.tsv, apart from code, labels and examples."""
-    lines = [line for line in text.split("\n") if not line.strip().startswith((">>>", "..."))]
-    plain = re.sub(r"``[^`]*``|`[^`]*`|\"[^\"\n]*\"", "X", "\n".join(lines))
-    sentences_of_text = [" ".join(part.split()) for part in re.split(r"(?<=[.;:?!])\s|\n\n", plain)]
-    return [
-        f"{term}: {sentence}"
-        for sentence in sentences_of_text
-        for pattern, term in replaced_terms()
-        if pattern.search(sentence)
-    ]
+def term_faults(text: str, place: str = "text:1") -> list[str]:
+    """Return what to write for the words of terms.tsv, apart from code, labels and examples; `place` is FILE:LINE."""
+    file, _, first_line = place.rpartition(":")
+    lines = ["" if line.strip().startswith((">>>", "...")) else line for line in text.split("\n")]
+    code = r"``[^`]*``|`[^`]*`|\"[^\"\n]*\""
+    plain = re.sub(code, lambda match: "X" + "\n" * match[0].count("\n"), "\n".join(lines))
+    found = []
+    for sentence in re.finditer(r"(?:(?!(?<=[.;:?!])\s|\n\n).)+", plain, flags=re.DOTALL):
+        words = " ".join(sentence[0].split())
+        for pattern, term in replaced_terms():
+            match = pattern.search(words)
+            if match is not None:
+                line = (
+                    int(first_line) + plain.count("\n", 0, sentence.start()) + line_of(pattern, sentence[0])
+                )
+                found.append(
+                    f'{file}:{line}: write "{term}" for "{match[0]}" (list: {TERMS.relative_to(ROOT)})'
+                )
+    return found
+
+
+def line_of(pattern: re.Pattern[str], sentence: str) -> int:
+    """Return the number of the line of a sentence, from 0, on which the first match of a pattern ends."""
+    lines = sentence.split("\n")
+    for number in range(len(lines)):
+        if pattern.search(" ".join(" ".join(lines[: number + 1]).split())):
+            return number
+    return len(lines) - 1
 
 
 def test_no_docstring_or_message_uses_words_of_the_project_alone():
@@ -159,8 +176,8 @@ def test_no_docstring_or_message_uses_words_of_the_project_alone():
         *docstrings(),
         *((place, text) for place, text in printed() if not re.search(r"</?\w", text)),
     )
-    faults_by_place = {place: found for place, text in texts_of_package if (found := term_faults(text))}
-    assert not faults_by_place
+    found = [fault for place, text in texts_of_package for fault in term_faults(text, place)]
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +186,13 @@ def test_no_docstring_or_message_uses_words_of_the_project_alone():
 def test_words_of_the_project_alone_are_found(text):
     assert term_faults(text)
     assert not term_faults(f"the label `{text}`, and\n>>> {text}")
+
+
+def test_a_word_of_the_project_is_reported_with_its_line_and_the_term_of_the_field():
+    text = "Return a `value\n    of it`.\n\n    >>> 1\n    Then ranks are compared by the plain\n    average, once.\n"
+    assert term_faults(text, "box.py:10") == [
+        'box.py:15: write "unweighted average (AOA)" for "plain average" (list: tests/docs/terms.tsv)'
+    ]
 
 
 def test_the_collection_sees_errors_warnings_and_notes():

@@ -187,7 +187,8 @@ def targets(folder: Path) -> list[Target]:
                 optional.append(member.name)
         found.append(Target(name, call, given, tuple(optional)))
     if missing:
-        raise AssertionError(f"values.right knows no argument for {', '.join(missing)}")
+        keys = ", ".join(f'"{name}"' for name in missing)
+        raise AssertionError(f"Add {keys} to right() in tests/fuzz/values.py.")
     return found
 
 

@@ -18,4 +18,5 @@ from ipseval.cli._inputs import (
     parse_reference_values,
 )
 from ipseval.cli._main import COMMANDS, Parser, build_parser
+from ipseval.cli._options import PROPENSITY_MODELS
 from ipseval.cli._output import deliver_result, print_message, show_warning, write_table

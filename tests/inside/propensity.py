@@ -23,3 +23,4 @@ from ipseval.propensity.cross_fitted_odds import (
     fit_odds_slopes,
     fit_slopes,
 )
+from ipseval.propensity.labels import DATA_OPTIONS

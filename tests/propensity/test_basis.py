@@ -13,6 +13,7 @@ from ipseval.propensity import (
     DensityRatioPropensity,
     DirectPropensity,
     ExaminationCurve,
+    JainPropensity,
     KnownPropensity,
     LoggedPropensity,
     StratifiedPropensity,
@@ -46,6 +47,7 @@ def build_log() -> ipseval.ImpressionLog:
     ("model", "basis"),
     [
         (ipseval.PowerLawPropensity(gamma=0.0), "assumed"),
+        (JainPropensity(), "assumed"),
         (KnownPropensity(item=np.full(40, 0.5)), "assumed"),
         (KnownPropensity(item=np.full(40, 0.5), basis="design"), "design"),
         (KnownPropensity(item=np.full(40, 0.5), user=np.ones(300), basis="fitted"), "fitted"),

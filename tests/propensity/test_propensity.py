@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ipseval
 from ipseval.data import Interactions
 from ipseval.errors import IdentificationWarning, PropensityError
 from ipseval.propensity import PowerLawPropensity, Propensity, fit_gamma_from_exposure
@@ -108,6 +110,26 @@ def test_smoothing_is_remembered_and_taken_off_the_popularity():
     assert dropped.smoothing == 0
     assert dropped.training_popularity.tolist() == [0, 3, 7]
     assert KNOWN.training_popularity is None
+
+
+def test_the_positives_of_a_smoothed_propensity_are_counted_whatever_its_model():
+    train = pd.DataFrame({"user": [0, 1], "item": [0, 0]})
+    test = pd.DataFrame({"user": [2, 3], "item": [0, 1]})
+    split = ipseval.Split.from_frames(train, test)
+    propensity = Propensity(
+        np.array([0.75, 0.25]), True, "mine", 2, popularity=np.array([3.0, 1.0]), smoothing=1.0
+    )
+    assert propensity.training_popularity.tolist() == [2, 0]
+    evaluation = ipseval.evaluate(
+        {"first": np.tile([2.0, 1.0], (4, 1))},
+        split,
+        propensity=propensity,
+        metrics=["hit@1"],
+        low_ess="ignore",
+    )
+    row = evaluation.diagnostics.set_index("estimator").loc["snips-global"]
+    # The second item has no training interaction: the weights are 4/3 and 4.
+    assert (row["n_smoothed"], row["smoothed_share"]) == (1, pytest.approx(4 / (4 + 4 / 3)))
 
 
 def test_smoothing_keeps_the_number_of_relevant_pairs_of_a_calibrated_scale():

@@ -67,9 +67,12 @@ def build_exposure(user, item, positive):
 
 CASES: dict[str, Callable[[], object]] = {
     # The value
-    r"is relative, but a held-out propensity requires a scale": lambda: Propensity(
-        np.array([2.0]), False, "power law", 1
-    ).held_out(test_fraction=0.2),
+    r"power law is relative, but a held-out propensity requires probabilities. Use a model whose": lambda: (
+        Propensity(np.array([2.0]), False, "power law", 1).held_out(test_fraction=0.2)
+    ),
+    "smoothing must be a finite number >= 0; got -1": lambda: Propensity(
+        np.ones(1), True, "known", 1, smoothing=-1
+    ),
     r"1 of 3 propensities of being in train exceed 1 − ρ = 0.2": lambda: KNOWN.held_out(test_fraction=0.8),
     r"test_fraction must be in \(0, 1\)": lambda: KNOWN.held_out(test_fraction=0),
     "0 are given": lambda: Propensity(None, True, "known", 1),
@@ -333,8 +336,10 @@ CASES: dict[str, Callable[[], object]] = {
     r"a class with fit\(train\) -> Propensity; got": lambda: PROPENSITIES.add("mine", KNOWN),
     r"is a class with fit": lambda: PROPENSITIES.add("mine", Propensity),
     "has letters, digits and hyphens; got 'my own'": lambda: PROPENSITIES.add("my own", PowerLawPropensity),
-    "is given once": lambda: parse_propensity("power-law:gamma=0,gamma=1"),
-    "given once, as option=value; got 'gamma'": lambda: parse_propensity("power-law:gamma"),
+    "gamma of power-law must be given once; got 0 and 1. Leave one of them out": lambda: parse_propensity(
+        "power-law:gamma=0,gamma=1"
+    ),
+    "is written as option=value; got 'gamma'": lambda: parse_propensity("power-law:gamma"),
     "gamma must be 'fit'": lambda: parse_propensity("power-law:gamma=high"),
     "exposure of direct holds data, which a label cannot; make a DirectPropensity": lambda: parse_propensity(
         "direct:exposure=x"
