@@ -46,7 +46,11 @@ def test_every_public_name_has_a_decision_and_every_kept_name_is_there():
     found = decisions()
     expected = {name for name, (decision, _, _) in found.items() if decision in ("keep", "add")}
     expected |= {new_name for decision, new_name, _ in found.values() if decision == "rename"}
-    assert names == expected
+    missing = sorted(names - expected)
+    rows = "\n".join(f"{name} | add | | <why it is public>" for name in missing)
+    assert not missing, f"add to public-api.txt:\n{rows}"
+    removed = sorted(expected - names)
+    assert not removed, f"no longer public; remove or rename in public-api.txt: {', '.join(removed)}"
 
 
 def test_every_decision_is_known_and_has_a_reason_and_removed_names_are_gone():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import ipseval
 from tests.conftest import examples
+from tests.estimators.labels import OF_RELATIVE_PROPENSITIES
 from tests.golden import oracle
 from tests.worlds import small_world
 
@@ -32,7 +33,6 @@ METRICS = [
     ("rr", None),
     ("rr", 2),
 ]
-ESTIMATORS = ["aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled"]
 
 
 def label(name: str, k: int | None) -> str:
@@ -49,11 +49,11 @@ def test_every_metric_and_estimator_agrees_with_plain_loops(seed: int, infinite:
         world.split,
         propensity=ipseval.KnownPropensity(item=world.propensity, is_probability=False),
         metrics=[label(*metric) for metric in METRICS],
-        estimators=ESTIMATORS,
+        estimators=OF_RELATIVE_PROPENSITIES,
     )
     users = world.users()
     for name, k in METRICS:
-        for estimator in ESTIMATORS:
+        for estimator in OF_RELATIVE_PROPENSITIES:
             expected = oracle.evaluate(name, k, users, estimator)
             got = result.estimate("model", label(name, k), estimator).value
             assert got == pytest.approx(expected, abs=1e-12, nan_ok=True), (name, k, estimator)
