@@ -26,8 +26,11 @@ LOG = """# Changelog
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", CASES)
 def test_numbers_are_those_of_the_file(case):
-    different = numbers.changed({case: KEPT.numbers[case]}, {case: dict(CASES[case]())})
+    now = dict(CASES[case]())
+    different = numbers.changed({case: KEPT.numbers[case]}, {case: now})
     assert not different, "\n".join([numbers.REFRESH, *different])
+    new = [name for name in now if name not in KEPT.numbers[case]]
+    assert not new, "\n".join(["store new numbers by `python -m tests.contracts.numbers --write`:", *new])
 
 
 def test_the_file_holds_every_case_and_over_500_numbers_all_of_them_defined():
