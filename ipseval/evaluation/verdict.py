@@ -395,7 +395,10 @@ class Evidence:
         """Return whether the weights of an estimator change the values of users of a metric."""
         if metric not in self.metrics_weighted_between_users:
             return True
-        return any(estimator.label == label and estimator.uses_unbiased_form for estimator in self.estimators)
+        for estimator in self.estimators:
+            if estimator.label == label:
+                return estimator.uses_unbiased_form
+        return False
 
     def support(self, metric: str, estimator: str) -> WeightSupport:
         """Return the reliability of the weighted estimates of a metric."""
