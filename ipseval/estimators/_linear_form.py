@@ -68,9 +68,9 @@ class Parts:
 @public_class
 @dataclass(frozen=True, eq=False)
 class LinearForm:
-    """Describe how an estimator combines contributions c and weights w.
+    """Describe how an estimator combines contributions c and weights w, which are 1/P or 1.
 
-    Two forms with equal parameters are equal.
+    An estimator with other functions of P as weights has no linear form. Two forms with equal parameters are equal.
 
     Parameters
     ----------

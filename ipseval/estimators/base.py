@@ -54,6 +54,9 @@ class Estimator(ABC):
         Whether it reads impressions and a reward model, as in `ipseval.policies.evaluate_rewards`.
     takes_root : bool
         Whether it supports metrics that are the root of a mean, such as rmse.
+    uses_unbiased_form : bool
+        Whether it estimates the value of a user by `Metric.unbiased`, in which the weights change the value of
+        every metric. In the weighted form they do not change that of rr and hit, as results then state.
     can_exceed_range : bool
         Whether an estimate can leave the range of its metric, as one by ips does. Intervals of other
         estimates are kept within the range.
@@ -97,6 +100,7 @@ class Estimator(ABC):
     counts_all_users: ClassVar[bool] = False
     needs_rewards: ClassVar[bool] = False
     takes_root: ClassVar[bool] = False
+    uses_unbiased_form: ClassVar[bool] = False
     can_exceed_range: ClassVar[bool] = False
 
     @property
@@ -201,7 +205,8 @@ class Estimator(ABC):
     ) -> LinearForm | None:
         """Return the linear form of the estimate in the contributions of `metric`; None if it has none.
 
-        It gives bounds under uncertain weights, and gradients with respect to them.
+        With the weights 1/P, the form has the value of `sums`. It gives bounds under uncertain weights, and
+        gradients with respect to them.
 
         Parameters
         ----------

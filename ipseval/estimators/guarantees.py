@@ -25,7 +25,8 @@ class Claim:
         "exactly unbiased": the expectation equals the true value. "consistent": bias and error vanish as the
         number of users grows. "nearly consistent": a small bias from the random |S*_u| remains. "not
         consistent": a bias of order 1/|S*_u| remains for any number of users. "biased": biased unless P is
-        constant. "no guarantee": no guarantee, as for a plug-in estimate.
+        constant. "no guarantee": no guarantee, as for a plug-in estimate. A verdict names a winner only by an
+        estimator of the first three levels. Its headline is on the first metric of any level but the last.
     condition : str, default ""
         Condition of the guarantee, such as "given the propensities".
 

@@ -61,6 +61,7 @@ class Ips(Estimator):
     weighting = "1/P over the number of relevant items, where that is given"
     counts_all_users: ClassVar[bool] = True
     takes_root: ClassVar[bool] = True
+    uses_unbiased_form: ClassVar[bool] = True
     can_exceed_range: ClassVar[bool] = True
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:

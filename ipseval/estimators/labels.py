@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from ipseval.errors import InputError
@@ -53,6 +53,15 @@ def _check_estimator(name: str, entry: object) -> Estimator:
     return estimator
 
 
+def _list_classes(entries: Iterable[object]) -> tuple[type[Estimator], ...]:
+    """Return the class of each estimator once; a text that names an estimator of another layer has none."""
+    classes: list[type[Estimator]] = []
+    for entry in entries:
+        if isinstance(entry, Estimator) and type(entry) not in classes:
+            classes.append(type(entry))
+    return tuple(classes)
+
+
 # Each label with its estimator; `DISPLAY_NAMES` below has its name in tables.
 _BUILT_IN: dict[str, Any] = {
     AOA: Aoa(normalize="user"),
@@ -68,7 +77,7 @@ _BUILT_IN: dict[str, Any] = {
     "snips-impressions": "ipseval.policies._estimators:SnipsImpressions",
 }
 # Classes of the built-in estimators, as files of results name them.
-ESTIMATOR_CLASSES: tuple[type[Estimator], ...] = (Aoa, Ips, Snips, ShrunkSnips)
+ESTIMATOR_CLASSES: tuple[type[Estimator], ...] = _list_classes(_BUILT_IN.values())
 ESTIMATORS: Registry[Estimator] = Registry("estimator", "ipseval.estimators", _BUILT_IN, _check_estimator)
 
 

@@ -48,8 +48,6 @@ class Sample:
         Number of positives that were excluded because they have no propensity.
     rewarded : object or None, default None
         Impressions and sums of a reward model, for estimators that read them.
-    _values : dict
-        Values of users that were computed before, by metric and weighting.
 
     See Also
     --------
@@ -77,7 +75,9 @@ class Sample:
     ties: TieChoice = "default"
     n_without_propensity: int = 0
     rewarded: Any = None
-    _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict)
+    # Values of users that were computed before, by metric and whether 1/P weights them. A copy of the sample with
+    # another propensity or other ranks begins with none.
+    _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         freeze(self, "propensity", "n_relevant")
@@ -136,7 +136,7 @@ class Sample:
             The same ranks without rewards; `is_probability` is unchanged.
         """
         ones = as_readonly(np.ones(len(self.ranked)))
-        return replace(self, propensity=ones, n_without_propensity=0, rewarded=None, _values={})
+        return replace(self, propensity=ones, n_without_propensity=0, rewarded=None)
 
     def under(self, propensity: FloatArray, is_probability: bool) -> Sample:
         """Return the sample with another propensity.
@@ -177,7 +177,6 @@ class Sample:
             n_relevant=n_relevant,
             n_without_propensity=self.n_without_propensity + n_missing,
             rewarded=rewarded,
-            _values={},
         )
 
     def contributions(self, metric: Metric) -> FloatArray | None:

@@ -380,7 +380,7 @@ class Evidence:
     consistent_cells : collection of (metric, estimator)
         Cells whose estimates are at least nearly consistent with the true propensities.
     metrics_weighted_between_users : collection of str
-        Metrics for which weights without a guarantee change at most how much each user counts.
+        Metrics for which weights change at most how much each user counts, except in the unbiased form.
     """
 
     estimators: Sequence[Estimator]
@@ -390,6 +390,15 @@ class Evidence:
     cells_with_guarantee: frozenset[tuple[str, str]]
     consistent_cells: frozenset[tuple[str, str]]
     metrics_weighted_between_users: frozenset[str] = frozenset()
+
+    def is_weighted_within_users(self, metric: str, label: str) -> bool:
+        """Return whether the weights of an estimator change the values of users of a metric."""
+        if metric not in self.metrics_weighted_between_users:
+            return True
+        for estimator in self.estimators:
+            if estimator.label == label:
+                return estimator.uses_unbiased_form
+        return False
 
     def support(self, metric: str, estimator: str) -> WeightSupport:
         """Return the reliability of the weighted estimates of a metric."""
@@ -462,11 +471,6 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
     support = None
     if weighted:
         support = evidence.support(metric, weighted)
-    # Estimators with a guarantee, such as IPS, weight the interactions of a user for every metric.
-    is_weighted_within_users = (
-        metric not in evidence.metrics_weighted_between_users
-        or (metric, weighted) in evidence.cells_with_guarantee
-    )
     verdict = Verdict(
         metric=metric,
         rankings=rankings,
@@ -475,7 +479,7 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
         support=support,
         has_guarantee=(metric, weighted or unweighted) in evidence.cells_with_guarantee,
         is_consistent=(metric, weighted) in evidence.consistent_cells,
-        is_weighted_within_users=is_weighted_within_users,
+        is_weighted_within_users=evidence.is_weighted_within_users(metric, weighted),
     )
     return replace(verdict, outcome=decide_outcome(verdict))
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, Sample, claim
+from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.labels import display_name
 from ipseval.inference._gamma_curves import GammaCurves
 from ipseval.inference._linear_groups import list_keys
@@ -187,7 +187,7 @@ class Sensitivity(Result):
     def _cells_weighted_between_users(self) -> frozenset[tuple[str, str]]:
         """The (metric, estimator) cells in which weights do not change the value of a user.
 
-        There are none where no user has several positives, and with an estimator that has a guarantee.
+        There are none where no user has several positives, and with an estimator of the unbiased form.
         """
         sample = next(iter(self.samples.values()), None)
         if sample is None or not (sample.ranked.counts > 1).any():
@@ -196,15 +196,8 @@ class Sensitivity(Result):
         metrics, estimators = self.definitions
         for metric in metrics:
             for estimator in estimators:
-                if metric.is_weighted_within_users or not estimator.weighted:
-                    continue
-                guarantee = claim(
-                    metric,
-                    estimator,
-                    is_probability=sample.is_probability,
-                    n_relevant=sample.n_relevant_kind,
-                )
-                if guarantee.level == "no guarantee":
+                is_weighted_within_users = metric.is_weighted_within_users or estimator.uses_unbiased_form
+                if estimator.weighted and not is_weighted_within_users:
                     cells.add((metric.label, estimator.label))
         return frozenset(cells)
 

@@ -17,7 +17,7 @@ from ipseval.utils.checks import to_real
 from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray
 
-NOT_LINEAR = "not a weighted average of contributions"
+NOT_LINEAR = "not an average of contributions with weights 1/P or 1"
 BOUNDS_COLUMNS = ("model", "metric", "estimator", "factor", "estimate", "lower", "upper", "note")
 LARGEST_FACTOR = 1e150  # whose square is still a float
 
@@ -48,7 +48,7 @@ def bounds(
     -------
     DataFrame
         Columns model, metric, estimator, factor, estimate, lower, upper, note; NaN with a note for metrics
-        and estimators that are not weighted averages of contributions.
+        and estimators that are not averages of contributions with weights 1/P or 1.
 
     Raises
     ------

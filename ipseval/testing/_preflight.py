@@ -229,7 +229,7 @@ def _evaluate_ranks(
     metrics, estimators = evaluation.definitions
     estimates = {}
     for name, ranked in ranks_by_name.items():
-        new_sample = replace(sample, ranked=ranked, _values={})
+        new_sample = replace(sample, ranked=ranked)
         for metric in metrics:
             for estimator in estimators:
                 estimates[name, metric.label, estimator.label] = estimate(new_sample, metric, estimator)

@@ -30,6 +30,7 @@ from tests.contracts.number_worlds import (
     split,
     wholes,
 )
+from tests.estimators.labels import OF_POSITIVES
 
 Numbers = Mapping[str, float]
 
@@ -37,7 +38,6 @@ LABELS = [
     name + {"required": "@5", "optional": "", "none": ""}[one.takes_cutoff] for name, one in METRICS.items()
 ]
 LABELS += ["ndcg@5", "ap@5", "rr@5", "ndcg(gain=linear)@5", "precision(denominator=min)@5", "rbp(0.5)"]
-ESTIMATORS = ("aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled", "snips-shrunk(0.5)")
 FEW = ("recall@5", "auc")
 
 
@@ -79,7 +79,7 @@ def every_metric() -> Numbers:
 
 
 def every_estimator() -> Numbers:
-    evaluation = evaluated(estimators=ESTIMATORS, metrics=["recall@5"], n_relevant=12)
+    evaluation = evaluated(estimators=OF_POSITIVES, metrics=["recall@5"], n_relevant=12)
     return of_evaluation(evaluation)
 
 

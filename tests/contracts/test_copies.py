@@ -39,6 +39,10 @@ class Copy(Estimator):
     def needs_rewards(self):
         return self._one.needs_rewards
 
+    @property
+    def uses_unbiased_form(self):
+        return self._one.uses_unbiased_form
+
     def sums(self, sample, metric):
         return self._one.sums(sample, metric)
 

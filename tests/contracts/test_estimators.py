@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,8 +12,9 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators import ESTIMATORS
-from tests.inside.estimators import resolve_estimator
+from ipseval.estimators import ESTIMATORS, Sample, claim
+from tests.estimators.labels import OF_POSITIVES, OF_REWARDS
+from tests.inside.estimators import ESTIMATOR_CLASSES, ESTIMATORS_SHOWN, resolve_estimator
 from tests.inside.metrics import Auc
 from tests.worlds import random_world
 
@@ -19,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 # What every estimator of the registry can be asked: its own label, a parameter, another case.
 LABELS = [*ESTIMATORS, "snips-shrunk(0.5)"]
-NEED_REWARDS = {label for label in LABELS if resolve_estimator(label).needs_rewards}
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -43,7 +46,7 @@ def test_a_label_that_is_nearly_right_gets_a_suggestion():
         resolve_estimator("snips-shrunk(0.5")
 
 
-@pytest.mark.parametrize("label", sorted(set(LABELS) - NEED_REWARDS))
+@pytest.mark.parametrize("label", sorted(set(LABELS) - set(OF_REWARDS)))
 def test_with_equal_propensities_it_estimates_the_average_that_it_names(label):
     # Users 0 and 1 have one and three positives, on places 1, and 1, 6 and 7: recall@5 is 1 and 1/3.
     ranked = ipseval.RankedPositives(
@@ -139,3 +142,68 @@ def test_a_pair_ratio_names_itself_where_a_tie_rule_cannot_be_kept():
         ipseval.evaluate_ranks(
             {"m": ranked}, propensity=p, metrics=["auc"], estimators=["snips-pooled"], ties="min"
         )
+
+
+def small_sample() -> Sample:
+    """Return user 0 with the ranks 1, 3 and 4 and user 1 with rank 2, and calibrated propensities."""
+    ranked = ipseval.RankedPositives(
+        [0, 0, 0, 1], [0, 1, 2, 3], [0, 2, 3, 1], [0] * 4, [6] * 4, range(2), range(6),
+        candidates_by_user=[6, 6],
+    )  # fmt: skip
+    propensity = np.array([0.8, 0.25, 0.1, 0.4])
+    return Sample(ranked, propensity, True, np.array([4.0, 2.0]), "known")
+
+
+@pytest.mark.parametrize("label", OF_POSITIVES)
+@pytest.mark.parametrize("name", ["recall@3", "dcg", "mean_dcg@2", "atop", "rbp", "precision@3", "ndcg@3"])
+def test_linear_forms_and_parts_give_the_value_of_the_sums(label, name):
+    estimator = resolve_estimator(label)
+    metric = ipseval.metric(name)
+    sample = small_sample()
+    value = estimator.sums(sample, metric).value()
+    form = estimator.linear_form(metric, sample.ranked, is_probability=True)
+    contributions = sample.contributions(metric)
+    if form is not None and contributions is not None:
+        assert form.coefficients(sample.weights) @ contributions == pytest.approx(value, rel=1e-12), (
+            f"linear_form of {label} must give the value of sums, with the weights 1/P or 1 of the positives. "
+            "Let it return None if the estimator has any other weights."
+        )
+    parts = estimator.parts(sample, metric)
+    if parts is not None:
+        assert parts.total() == pytest.approx(value, rel=1e-12), (
+            f"parts of {label} must give the value of sums; let it return None otherwise."
+        )
+
+
+@pytest.mark.parametrize("label", OF_POSITIVES)
+def test_the_guarantees_of_an_estimator_are_printed_and_simulated(label):
+    guarantee = claim(ipseval.metric("recall@5"), label, is_probability=True, n_relevant="known")
+    assert (label in ESTIMATORS_SHOWN) == (guarantee.level != "no guarantee"), (
+        f"Add {label} to ESTIMATORS_SHOWN in ipseval/estimators/labels.py if it states a guarantee for metrics of "
+        "mean type. Cards then print it, and tests/statistical/test_claims.py compares it with a simulation."
+    )
+
+
+@pytest.mark.parametrize("label", ESTIMATORS)
+def test_an_estimator_has_a_row_in_the_table_of_its_page(label):
+    name = "which-estimator.md"
+    if label in OF_REWARDS:
+        name = "impression-weights.md"
+    page = (DOCS / name).read_text(encoding="utf-8")
+    assert re.search(rf"^\| `{label}[`(]", page, re.MULTILINE), (
+        f"Add a row that begins with | `{label}` | to the table of estimators in docs/{name}."
+    )
+
+
+def test_the_page_on_performance_lists_the_estimators_whose_sums_separate():
+    separable = [f"`{label}`" for label in ESTIMATORS if resolve_estimator(label).separable]
+    line = f"- Estimators whose sums separate by user: {', '.join(separable)}."
+    assert line in (DOCS / "performance.md").read_text(encoding="utf-8").splitlines(), (
+        f"Replace the line on these estimators in docs/performance.md by:\n{line}"
+    )
+
+
+def test_the_class_of_every_estimator_is_public():
+    for estimator_class in ESTIMATOR_CLASSES:
+        name = estimator_class.__name__
+        assert name in ipseval.estimators.__all__, f"Export {name} from ipseval/estimators/__init__.py."

@@ -19,6 +19,7 @@ from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import UserSums
 from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
+from tests.estimators.labels import OF_RELATIVE_PROPENSITIES
 from tests.inside.distributed import (
     build_catalogue,
     finish_evaluation,
@@ -29,7 +30,7 @@ from tests.inside.distributed import (
     sorted_pairs,
     split_models,
 )
-from tests.inside.estimators import Moments
+from tests.inside.estimators import Moments, resolve_estimator
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the median user has"),
@@ -38,7 +39,7 @@ pytestmark = [
 METRICS = ("recall@5", "mean_dcg@3", "ndcg@5", "hit@1")
 SCALED = PowerLawPropensity(gamma=0.5, scale="max", unseen="smooth")
 UP_TO_A_FACTOR = PowerLawPropensity(gamma=1.0, unseen="drop")
-ESTIMATORS = ("aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled")
+ESTIMATORS = tuple(label for label in OF_RELATIVE_PROPENSITIES if resolve_estimator(label).separable)
 
 
 @cache

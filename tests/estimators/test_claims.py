@@ -7,8 +7,8 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Estimator, card, claim
-from tests.inside.estimators import resolve_estimator
+from ipseval.estimators import ESTIMATORS, Estimator, card, claim
+from tests.inside.estimators import ESTIMATORS_SHOWN, resolve_estimator
 from tests.inside.metrics import RATING_METRICS, describe_plug_in, resolve_rating_metric
 
 PLUG_IN = "plug-in: no guarantee (observed positives represent all relevant items)"
@@ -51,6 +51,11 @@ CLAIMS = {
 
 def metric(label: str):
     return resolve_rating_metric(label) if label in RATING_METRICS else ipseval.metric(label)
+
+
+def test_the_guarantee_and_the_weighting_of_every_estimator_are_stated_here():
+    for name, table in (("CLAIMS", CLAIMS), ("WEIGHTING", WEIGHTING)):
+        assert set(table) == set(ESTIMATORS), f"add a row to {name} in tests/estimators/test_claims.py"
 
 
 @pytest.mark.parametrize("estimator", CLAIMS)
@@ -193,7 +198,7 @@ def test_an_estimator_accepts_supported_metrics(label, of, scale, known):
 
 def test_estimates_may_leave_the_range_of_their_metric_where_weights_are_not_normalised():
     names = []
-    for name in sorted(ipseval.estimators.ESTIMATORS):
+    for name in sorted(ESTIMATORS):
         if resolve_estimator(name).can_exceed_range:
             names.append(name)
     assert names == ["dr", "ips"]
@@ -225,4 +230,4 @@ def test_a_card_has_cutoff_tie_rule_and_guarantees(label, cutoff, ties, empty):
     for name, start in line_starts.items():
         guarantee = claim(metric(label), name, is_probability=True, n_relevant="known")
         assert f"    {start}{guarantee}" in lines[9:]
-    assert len(lines) == 15
+    assert len(lines) == 9 + len(ESTIMATORS_SHOWN)

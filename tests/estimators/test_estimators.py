@@ -197,6 +197,15 @@ def test_the_shrunk_estimate_lies_between_its_ends_and_has_the_error_of_the_form
             resolve_estimator(f"snips-shrunk({shrinkage})")
 
 
+def test_a_copy_with_another_propensity_has_the_values_under_that_propensity():
+    # The precisions at the ranks 1 and 3 of user 0 are 1 and 2/3, with the weights 2 and 4, and 4 and 2.
+    ap = ipseval.metric("ap")
+    sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]))
+    assert sample.user_values(ap, weighted=True)[0] == pytest.approx((2 * 1 + 4 * 2 / 3) / 6)
+    copy = replace(sample, propensity=np.array([0.25, 0.5, 1.0]))
+    assert copy.user_values(ap, weighted=True)[0] == pytest.approx((4 * 1 + 2 * 2 / 3) / 6)
+
+
 def test_weights_of_positives_are_divided_by_the_normaliser_of_the_estimate():
     sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True, np.array([3.0, 2, 1]), "known")
     for label, expected in (
@@ -216,7 +225,7 @@ def test_weights_of_positives_are_divided_by_the_normaliser_of_the_estimate():
 
 @pytest.mark.parametrize("label", ["aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled"])
 @pytest.mark.parametrize("metric", ["recall@2", "dcg", "mean_dcg@2", "atop", "ndcg@2", "rbp"])
-def test_parts_and_linear_forms_give_the_value_of_the_sums(label, metric):
+def test_parts_and_linear_forms_of_all_but_ips_give_the_value_of_the_sums(label, metric):
     sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True, np.array([3.0, 2, 1]), "known")
     estimator = resolve_estimator(label)
     measure = ipseval.metric(metric)

@@ -10,6 +10,7 @@ import pytest
 
 import ipseval.estimators
 from ipseval.estimators import ESTIMATORS, Aoa, Ips, ShrunkSnips, Snips
+from tests.estimators.labels import OF_REWARDS
 
 DIRECTORY = Path(ipseval.estimators.__file__).parent
 FORMULAS = {
@@ -22,6 +23,13 @@ FORMULAS = {
     "snips-shrunk": (ShrunkSnips, "(Σ_{i∈S*_u} w c) / (λ Σ_{i∈S*_u} w + (1 − λ) |S*_u| w̄)"),
 }
 FILES = {Aoa: "aoa.py", Ips: "ips.py", Snips: "snips.py", ShrunkSnips: "snips.py"}
+
+
+def test_every_estimator_has_its_formula_and_its_file_here():
+    labels = set(ESTIMATORS) - set(OF_REWARDS)
+    assert set(FORMULAS) == labels, "add a row to FORMULAS in tests/estimators/test_files.py"
+    classes = {type(ESTIMATORS[label]) for label in labels}
+    assert set(FILES) == classes, "add a row to FILES in tests/estimators/test_files.py"
 
 
 @pytest.mark.parametrize("label", FORMULAS)

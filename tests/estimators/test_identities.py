@@ -8,6 +8,7 @@ import pytest
 import ipseval
 from ipseval.estimators import ESTIMATORS
 from ipseval.metrics import METRICS
+from tests.estimators.labels import OF_RELATIVE_PROPENSITIES
 from tests.inside.estimators import resolve_estimator
 from tests.worlds import SmallWorld, random_world
 
@@ -16,7 +17,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 LABELS = [name + ("@5" if family.takes_cutoff == "required" else "") for name, family in METRICS.items()]
 LABELS = [label for label in LABELS if not ipseval.metric(label).is_ratio_of_sums]
 LABELS += ["dcg@5", "mean_dcg@5", "ap@5", "ndcg@5", "rr@5", "precision(denominator=min)@5"]
-SNIPS_AND_AOA = {"snips": "aoa", "snips-global": "aoa", "snips-pooled": "aoa-pooled", "snips-shrunk": "aoa"}
+AOA_OF_TARGET = {"user": "aoa", "pooled": "aoa-pooled"}
+SNIPS_AND_AOA = {
+    label: AOA_OF_TARGET[resolve_estimator(label).target]
+    for label in OF_RELATIVE_PROPENSITIES
+    if resolve_estimator(label).weighted
+}
 
 
 def estimates(world: SmallWorld, propensity, estimators, metrics=LABELS, **options) -> dict:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 import ipseval
 from ipseval.metrics import METRICS
 from tests.conftest import examples
+from tests.estimators.labels import OF_RELATIVE_PROPENSITIES
 from tests.golden import oracle
 from tests.metric_labels import metric_labels
 from tests.worlds import small_world
 
 LABELS = [*metric_labels(2, 3, with_ratios=False), "recall@50"]
-ESTIMATORS = ["aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled"]
 
 
 def test_the_sums_of_the_oracle_are_the_metrics_of_kind_sum():
@@ -34,11 +34,11 @@ def test_every_metric_and_estimator_agrees_with_plain_loops(seed: int, infinite:
         world.split,
         propensity=ipseval.KnownPropensity(item=world.propensity, is_probability=False),
         metrics=LABELS,
-        estimators=ESTIMATORS,
+        estimators=OF_RELATIVE_PROPENSITIES,
     )
     users = world.users()
     for label in LABELS:
-        for estimator in ESTIMATORS:
+        for estimator in OF_RELATIVE_PROPENSITIES:
             expected = oracle.evaluate(*oracle.parse_label(label), users, estimator)
             got = result.estimate("model", label, estimator).value
             assert got == pytest.approx(expected, abs=1e-12, nan_ok=True), (label, estimator)

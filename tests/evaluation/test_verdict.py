@@ -11,6 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import ipseval
+from ipseval.estimators import Claim, Estimator, Snips
 from ipseval.evaluation.verdict import (
     ModelRanking,
     Outcome,
@@ -455,3 +456,35 @@ def test_an_unchanged_order_of_a_metric_whose_weights_act_between_users_is_no_st
         models, split, propensity=calibrated, metrics=["rr@10"], estimators=["ips"], low_ess="ignore"
     )
     assert unbiased.verdicts[0].is_weighted_within_users
+
+
+@pytest.mark.parametrize("level", ["biased", "no guarantee", "consistent"])
+@pytest.mark.filterwarnings("ignore:the median user has 4 test positives")
+def test_whether_weights_act_between_users_does_not_depend_on_the_guarantee_of_the_estimator(level):
+    class Mine(Estimator):
+        label = "mine"
+
+        def sums(self, sample, metric):
+            return Snips(normalize="global").sums(sample, metric)
+
+        def weight_positives(self, sample):
+            return sample.weights
+
+        def claim(self, metric, *, is_probability=False, n_relevant="absent"):
+            return Claim(level)
+
+    rng = np.random.default_rng(0)
+    split = random_split(rng, 60, 30, np.linspace(0.7, 0.1, 30))
+    scores = {"popular": -np.arange(30.0), "rare": np.arange(30.0)}
+    evaluation = ipseval.evaluate(
+        {name: np.tile(row, (split.n_users, 1)) for name, row in scores.items()},
+        split,
+        propensity=ipseval.PowerLawPropensity(gamma=0.0, unseen="drop"),
+        metrics=["rr@10"],
+        estimators=["aoa", Mine()],
+    )
+    assert not evaluation.verdicts[0].is_weighted_within_users
+    text = " ".join(str(evaluation).split())
+    assert "For rr@10, weights change at most how much each user counts" in text
+    statements = evaluation.tipping_points().set_index("estimator")["statement"]
+    assert statements["mine"] == "popular > rare, but weights change at most how much each user counts"

@@ -148,7 +148,17 @@ def user_value(name: str, k: int | None, user: User, weighted: bool) -> float:
 
 
 def evaluate(name: str, k: int | None, users: list[User], estimator: str) -> float:
-    """`aoa`, `snips` and their pooled and global forms over the users that have positives."""
+    """`aoa`, `snips` and their pooled, global and shrunk forms over the users that have positives."""
+    name_of_estimator, _, parameter = estimator.rstrip(")").partition("(")
+    if name_of_estimator not in (
+        "aoa",
+        "aoa-pooled",
+        "snips",
+        "snips-global",
+        "snips-pooled",
+        "snips-shrunk",
+    ):
+        raise NotImplementedError(f"Add the formula of {estimator!r} to evaluate of tests/golden/oracle.py.")
     users = [user for user in users if user.weights]
     weighted = estimator.startswith("snips")
     values = [user_value(name, k, user, weighted) for user in users]
@@ -157,6 +167,8 @@ def evaluate(name: str, k: int | None, users: list[User], estimator: str) -> flo
         return math.nan
     if estimator in ("aoa", "snips"):
         return sum(value for _, value in defined) / len(defined)
+    if name_of_estimator == "snips-shrunk":
+        return shrunk(defined, float(parameter))
     if name in SUMS:
         if estimator == "aoa-pooled":
             return sum(value for _, value in defined) / len(defined)
@@ -176,6 +188,18 @@ def evaluate(name: str, k: int | None, users: list[User], estimator: str) -> flo
         numerator += factor * value
         denominator += factor
     return numerator / denominator
+
+
+def shrunk(defined: list[tuple[User, float]], shrinkage: float) -> float:
+    """Mean over users of value · Σw / (λ Σw + (1 − λ) m w̄), where w̄ is the mean over users of Σw/m."""
+    mean_weights = [sum(user.weights.values()) / len(user.weights) for user, _ in defined]
+    overall = sum(mean_weights) / len(mean_weights)
+    total = 0.0
+    for user, value in defined:
+        w = sum(user.weights.values())
+        m = len(user.weights)
+        total += value * w / (shrinkage * w + (1 - shrinkage) * m * overall)
+    return total / len(defined)
 
 
 def ips(name: str, k: int | None, users: list[User], relevant: list[int]) -> float:

@@ -12,6 +12,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, PositivityWarning, PropensityError
 from ipseval.estimators import Estimator, Sample
+from tests.estimators.labels import OF_POSITIVES
 from tests.inference.worlds import random_ranks, ranked
 from tests.inside.estimators import SampleSize, resolve_estimator
 from tests.inside.inference import (
@@ -244,7 +245,7 @@ def test_the_remark_has_the_size_for_equal_weights_where_it_differs_from_the_num
     assert (unweighted.remark, unweighted.flag, unweighted.cautions) == ("", "", ())
 
 
-ALL = ("snips", "snips-global", "snips-pooled", "ips", "snips-shrunk(0.5)")
+WEIGHTED = [label for label in OF_POSITIVES if resolve_estimator(label).weighted]
 
 
 def make_sample(propensity, user, n_relevant=None):
@@ -304,7 +305,7 @@ def test_equal_propensities_as_each_estimator_weighs_them():
     assert (aoa_pooled.ess_own, aoa_pooled.ess_equal) == (3, 3)
 
 
-@pytest.mark.parametrize("label", ALL)
+@pytest.mark.parametrize("label", WEIGHTED)
 @pytest.mark.parametrize("user", [[0], [0, 1, 2], [0] * 40 + [1], sorted([*range(9), *[8] * 500])])
 def test_equal_propensities_are_never_flagged(label, user):
     assert diagnose_label([0.2] * len(user), user, label).flag == ""

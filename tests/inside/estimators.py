@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipseval.estimators.estimate import build_estimate, estimate
 from ipseval.estimators.labels import (
     AOA_POOLED,
+    ESTIMATOR_CLASSES,
     ESTIMATORS_SHOWN,
     SNIPS_POOLED,
     resolve_estimator,

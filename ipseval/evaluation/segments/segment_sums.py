@@ -431,4 +431,4 @@ def _restrict_sample(sample: Sample, is_selected: BoolArray) -> Sample:
     if sample.propensity is not None:
         propensity = sample.propensity[is_selected]
     ranked = sample.ranked.select(is_selected)
-    return replace(sample, ranked=ranked, propensity=propensity, rewarded=None, _values={})
+    return replace(sample, ranked=ranked, propensity=propensity, rewarded=None)
