@@ -12,7 +12,7 @@ from ipseval.data.reading import read_ids
 from ipseval.data.reading.table_files import read_table
 from ipseval.utils.file_formats import BINARY_FORMATS
 from tests.file_formats import BINARY_WRITERS, TEXT_WRITERS, WRITERS, check_writers
-from tests.inside.data import BINARY_SOURCES
+from tests.inside.data import BINARY_SOURCES, content_module
 
 FRAME = pd.DataFrame({"user": ["a", "a", "b"], "item": [1, 2, 1], "rank": [1, 2, 1]})
 
@@ -21,6 +21,9 @@ def test_every_binary_format_is_opened_and_written_by_the_tests():
     message = "give each format of ipseval/utils/file_formats.py a row in BINARY_SOURCES of _file_source.py"
     assert set(BINARY_SOURCES) == set(BINARY_FORMATS), message
     check_writers()
+    for first_bytes, description, _ in content_module.FOREIGN_FORMATS:
+        is_read = first_bytes in BINARY_FORMATS.values()
+        assert not is_read, f"remove {description} from FOREIGN_FORMATS of ipseval/data/reading/_content.py"
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log"])

@@ -63,5 +63,5 @@ def test_the_error_names_a_file_that_is_missing_or_of_another_format(tmp_path):
     with pytest.raises(InputError, match=r"^no\.csv does not exist\.$"):
         read_table("no.csv")
     (tmp_path / "a.csv").write_bytes(b"\xd0\xcf\x11\xe0")
-    with pytest.raises(InputError, match=r"must be a table of text, JSON or .*; it is an Excel workbook"):
+    with pytest.raises(InputError, match=r"must be a table of text, JSON.*; it is an Excel workbook"):
         read_table(tmp_path / "a.csv")
