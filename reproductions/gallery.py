@@ -1,21 +1,24 @@
 """The gallery of pictures and the example pages of the documentation, from real logs, in one command.
 
-    python -m reproductions.gallery --data FOLDER [--impressions FOLDER]
+    python -m reproductions.gallery [--data FOLDER]
 
-FOLDER holds the public data sets (see data/README.md), the other one impressions.parquet, recs_v1.parquet and
-recs_v2.parquet. Writes docs/reports/*.html, docs/images/gallery/*.svg and
-docs/api/gallery.md, and prints the first table. Data are not written, results are: no ids of users or items.
+FOLDER holds the public data sets (see data/README.md); the impressions are simulated (shop_files.py). Writes
+docs/reports/*.html, docs/images/gallery/*.svg and docs/api/gallery.md, and prints the first table. Data are not
+written, results are: no ids of users or items.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import ipseval
 from ipseval.ranking import baselines
+from reproductions.shop_files import write_impressions
+from reproductions.tables import data_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -26,7 +29,7 @@ MODELS = {
     "popularity": baselines.popularity,
     "random": baselines.BASELINES["random"],  # with a seed
 }
-# Kind of picture -> what it answers, and the options it is drawn with.
+# Kind of picture, as in `PLOT_KINDS` of ipseval/evaluation/plotting.py -> its caption.
 KINDS = {
     "estimates": "Every recommender by every estimator, with intervals.",
     "differences": "How far each one is behind the highest, on the same users.",
@@ -45,7 +48,8 @@ The [page](../reports/movielens.html) of the same evaluation contains the tables
 
 Other pages: [Coat](../reports/coat.html), and [two versions of a
 recommender](../reports/two-versions.html) from simulated impressions.
-`python -m reproductions.gallery` makes this page, its pictures and the reports.
+`python -m reproductions.gallery` makes this page, its pictures and the reports; `IPSEVAL_DATA` names the folder
+of the [data sets](data-sets.md).
 """
 
 
@@ -61,8 +65,15 @@ def coat(data: Path) -> ipseval.Evaluation:
     return _evaluated(ipseval.split_random(log, test_fraction=0.2, rng=0))
 
 
-def two_versions(folder: Path) -> ipseval.Evaluation:
-    """Return the evaluation of two versions' lists on clicks, weighted by the popularity of items."""
+def two_versions() -> ipseval.Evaluation:
+    """Return the evaluation of two versions' lists on simulated clicks, weighted by the popularity of items."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_impressions(folder)
+        return _evaluate_versions(folder)
+
+
+def _evaluate_versions(folder: Path) -> ipseval.Evaluation:
     log = ipseval.read(folder / "impressions.parquet", ignore="p_shown")
     lists = {
         version: ipseval.read_lists(folder / f"recs_{version}.parquet", seen="drop", unknown="drop")
@@ -83,13 +94,19 @@ def gallery(evaluation: ipseval.Evaluation) -> None:
     """Write the pictures and the page that shows them."""
     folder = DOCS / "images" / "gallery"
     folder.mkdir(parents=True, exist_ok=True)
-    parts = [OPENING]
-    for kind, words in KINDS.items():
+    for kind in KINDS:
         figure = evaluation.plot(kind).figure
         figure.savefig(folder / f"{kind}.svg", **SAVE_OPTIONS)
+    (DOCS / "api" / "gallery.md").write_text(page(), encoding="utf-8")
+
+
+def page() -> str:
+    """Return the text of docs/api/gallery.md."""
+    parts = [OPENING]
+    for kind, words in KINDS.items():
         shown = f"![{words}](../images/gallery/{kind}.svg)"
         parts.append(f'## {kind.capitalize()}\n\n{words} `evaluation.plot("{kind}")`\n\n{shown}\n')
-    (DOCS / "api" / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
+    return "\n".join(parts)
 
 
 def main() -> None:
@@ -100,8 +117,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--impressions", type=Path)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=data_folder(),
+        help="folder of the public data sets; default: the folder in IPSEVAL_DATA, otherwise shared/data next to "
+        "the clone",
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # the pages contain the warnings
     reports = DOCS / "reports"
@@ -112,9 +134,8 @@ def main() -> None:
     decomposition = second.decomposition("recall@10", by="popularity:5")
     figure = decomposition.plot().figure
     figure.savefig(DOCS / "images" / "decomposition.svg", **SAVE_OPTIONS)
-    if options.impressions is not None:
-        title = "Two versions of a recommender, from simulated impressions"
-        two_versions(options.impressions).to_html(reports / "two-versions.html", title=title)
+    title = "Two versions of a recommender, from simulated impressions"
+    two_versions().to_html(reports / "two-versions.html", title=title)
     gallery(first)
     print(first)
 

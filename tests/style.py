@@ -42,6 +42,7 @@ ALLOWED = frozenset(
 )
 CLAUSE = re.compile(r"\b(what|who|whom|whose|those of|that of|of what|wherever|beside)\b", re.IGNORECASE)
 MOST_POSITIONAL = 5
+HOMONYMS = "functions of one name"  # at the top level of several modules
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -155,17 +156,30 @@ class Measures:
         elif node.id == "Any":
             self.places["Any"].add(place)
 
+    def list_homonyms(self) -> list[str]:
+        """Return the names of functions that several modules define, each with its modules."""
+        homonyms = []
+        for name, modules in sorted(self.modules_by_function.items()):
+            if len(modules) > 1:
+                homonyms.append(f"{name}: {', '.join(sorted(modules))}")
+        return homonyms
+
+    def list_places(self, name: str) -> list[str]:
+        """Return the places that count against a measure."""
+        if name == HOMONYMS:
+            return self.list_homonyms()
+        return self.places[name].hits
+
     def summarise(self) -> dict[str, float]:
         """Return shares in per cent, and rates per 1,000 lines or numbers."""
         thousands = max(1, self.n_lines) / 1000
         shares = ("function names", "fields", "local names", "pronouns", "docstring summaries")
         rates = ("packed assignments", "conditional expressions", "comprehensions", "Any")
-        homonyms = [name for name, modules in self.modules_by_function.items() if len(modules) > 1]
         return {
             **{name: self.places[name].share for name in shares},
             **{name: len(self.places[name].hits) / thousands for name in rates},
             "long positional calls": len(self.places["long positional calls"].hits),
-            "functions of one name": len(homonyms),
+            HOMONYMS: len(self.list_homonyms()),
         }
 
 
@@ -198,7 +212,7 @@ def main() -> None:
     """Print the measures of a folder, or with a second argument the places of one measure."""
     measures = measure(sorted(Path(sys.argv[1]).rglob("*.py")))
     if len(sys.argv) > 2:
-        print("\n".join(measures.places[sys.argv[2]].hits))
+        print("\n".join(measures.list_places(sys.argv[2])))
         return
     for name, value in measures.summarise().items():
         print(f"{value:8.1f}  {name}")

@@ -54,27 +54,15 @@ class FileEntry:
 
     @contextmanager
     def open_path(self) -> Iterator[str]:
-        """Yield the path of the file; standard input is copied to a temporary file with the right suffix."""
+        """Yield the path of the file; standard input is copied to a temporary file."""
         if self.path != "-":
             yield self.path
             return
         with tempfile.TemporaryDirectory() as folder:
-            stream = sys.stdin.buffer
-            first_bytes = stream.read(4)
-            path = Path(folder) / f"standard-input{_guess_suffix(first_bytes)}"
+            path = Path(folder) / "standard-input"
             with path.open("wb") as copy:
-                copy.write(first_bytes)
-                shutil.copyfileobj(stream, copy)
+                shutil.copyfileobj(sys.stdin.buffer, copy)
             yield str(path)
-
-
-def _guess_suffix(first_bytes: bytes) -> str:
-    """Return the suffix of a format by the first four bytes of a file."""
-    if first_bytes == b"PAR1":
-        return ".parquet"
-    if first_bytes.startswith((b"{", b"[{", b"[\n")):
-        return ".json"
-    return ".csv"
 
 
 def parse_file_entry(entry: str, names: Sequence[str] | None) -> FileEntry:
@@ -100,7 +88,7 @@ def load_table(
 
     `columns` maps roles to the names of columns in all files; `option_names` are options other than columns.
     """
-    from ipseval.utils.artefacts import read_table
+    from ipseval.data.reading.table_files import read_table
 
     spec = parse_file_entry(entry, ("user", "item", "value", "rank", "score", "propensity", *option_names))
     roles_by_column = {}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipseval.utils.compute import ENGINES
+from ipseval.utils.file_formats import READ_FORMATS_WITH_EXAMPLES
 
 SPLITS = ("random", "temporal", "leave-one-out", "global-time")
 FORMATS = ("text", "md", "latex", "csv", "json", "html")
@@ -22,7 +23,7 @@ COLUMNS = {
     "query": "queries or slates of impressions",
 }
 PROPENSITY_MODELS = "power-law, jain, impressions, logged"  # those that need no data but the log
-TABLE = "CSV, TSV, JSON, Parquet or u.data, compressed or not; '-' for standard input"
+TABLE = f"{READ_FORMATS_WITH_EXAMPLES}; text and JSON may be compressed; '-' for standard input"
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def check_out(options: argparse.Namespace) -> None:
 def deliver_result(result: Any, options: argparse.Namespace, further_results: Sequence[Any] = ()) -> None:
     """Print a result in the format of --format, and write it to every file of --out.
 
-    `more` are further results, which follow the first one where the format is a report.
+    `further_results` follow the first one where the format is a report.
     """
     from ipseval.reporting.results import Result
     from ipseval.utils.artefacts import write_text

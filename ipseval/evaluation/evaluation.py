@@ -1039,7 +1039,7 @@ class Evaluation(Result):
                 return estimator
         raise InputError(
             "a decomposition compares weighted with unweighted values, and this evaluation has no weights; "
-            "evaluate with propensity=."
+            "evaluate with propensity= and a weighted estimator."
         )
 
     @property

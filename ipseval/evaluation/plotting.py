@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
@@ -19,16 +20,6 @@ from ipseval.utils.notes import Note, join_notes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-PLOT_KINDS = (
-    "estimates",
-    "differences",
-    "sensitivity",
-    "weights",
-    "popularity",
-    "segments",
-    "decomposition",
-)
 
 
 class _PlottedEvaluation(Protocol):
@@ -73,6 +64,36 @@ class _PlottedEvaluation(Protocol):
     def _estimator_label(self, label: str) -> str: ...
 
 
+@dataclass(frozen=True, eq=False)
+class _PlotRequest:
+    """Describe one plot of an evaluation.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        The evaluation.
+    layout : TableLayout
+        The table of the metric in the report, with its recommenders and estimators in order.
+    metric, estimator : str
+        Labels of the metric and of the estimator.
+    names, column_names : mapping
+        Label of an estimator -> its name in texts, and its name in the header of a table.
+    by : object
+        Groups of users or items, or None for the default.
+    ax : Axes or None
+        Axes to draw on.
+    """
+
+    evaluation: _PlottedEvaluation
+    layout: TableLayout
+    metric: str
+    estimator: str
+    names: Mapping[str, str]
+    column_names: Mapping[str, str]
+    by: object
+    ax: Axes | None
+
+
 def plot_evaluation(
     evaluation: _PlottedEvaluation,
     kind: str,
@@ -83,9 +104,6 @@ def plot_evaluation(
     ax: Axes | None,
 ) -> Axes:
     """Draw one kind of plot; see `Evaluation.plot` for the parameters."""
-    from ipseval.reporting import plots
-    from ipseval.reporting.plots import estimates as estimate_plots
-
     metric = _check_kind_and_metric(evaluation, kind, metric)
     content = evaluation._content()
     layout = _find_layout(content, metric, None)
@@ -95,33 +113,105 @@ def plot_evaluation(
     check_choice("estimator", chosen_estimator, list(layout.verdict.rankings))
     if estimator is not None:
         layout = _find_layout(content, metric, chosen_estimator)
-    names = content.names
-    column_names = content.column_names
+    request = _PlotRequest(
+        evaluation=evaluation,
+        layout=layout,
+        metric=metric,
+        estimator=chosen_estimator,
+        names=content.names,
+        column_names=content.column_names,
+        by=by,
+        ax=ax,
+    )
+    return _PLOTS[kind](request)
 
-    if kind == "estimates":
-        rows = _select_rows(evaluation.frame, layout, column_names)
-        return plots.plot_estimates(rows, confidence_level=evaluation.confidence_level, ax=ax)
-    if kind == "differences":
-        rows = _select_rows(_flag_differences(evaluation, layout.models[0]), layout, column_names)
-        return estimate_plots.plot_differences(rows, confidence_level=evaluation.confidence_level, ax=ax)
-    if kind == "sensitivity":
-        sensitivity = evaluation._sensitivity(_select_definitions(evaluation, metric, chosen_estimator))
-        tipping_points = _select_rows(sensitivity.tipping_points(), layout, names)
-        # In the order of the evaluation, so that a recommender has the same colour in plots of several metrics.
-        rows = _select_rows(sensitivity.frame, layout, names, is_sorted=False)
-        return plots.plot_sensitivity(rows, tipping=tipping_points, ax=ax)
-    if kind == "weights":
-        return plots.plot_weights(_rename_estimators(evaluation.diagnostics, names), ax=ax)
-    if kind == "popularity":
-        return estimate_plots.plot_weight_shares(_rename_estimators(evaluation.popularity, names), ax=ax)
-    if kind == "decomposition":
-        decomposition = evaluation.decomposition(metric, by="popularity" if by is None else by)
-        rows = _select_rows(decomposition.frame, layout, column_names)
-        return estimate_plots.plot_decomposition(rows, ax=ax)
+
+def _plot_estimates(request: _PlotRequest) -> Axes:
+    """Draw every recommender by every estimator."""
+    from ipseval.reporting import plots
+
+    evaluation = request.evaluation
+    rows = _select_rows(evaluation.frame, request.layout, request.column_names)
+    return plots.plot_estimates(rows, confidence_level=evaluation.confidence_level, ax=request.ax)
+
+
+def _plot_differences(request: _PlotRequest) -> Axes:
+    """Draw the paired differences from the first recommender."""
+    from ipseval.reporting.plots.estimates import plot_differences
+
+    evaluation = request.evaluation
+    differences = _flag_differences(evaluation, request.layout.models[0])
+    rows = _select_rows(differences, request.layout, request.column_names)
+    return plot_differences(rows, confidence_level=evaluation.confidence_level, ax=request.ax)
+
+
+def _plot_sensitivity(request: _PlotRequest) -> Axes:
+    """Draw the estimates over γ."""
+    from ipseval.reporting import plots
+
+    definitions = _select_definitions(request.evaluation, request.metric, request.estimator)
+    sensitivity = request.evaluation._sensitivity(definitions)
+    tipping_points = _select_rows(sensitivity.tipping_points(), request.layout, request.names)
+    # In the order of the evaluation, so that a recommender has the same colour in plots of several metrics.
+    rows = _select_rows(sensitivity.frame, request.layout, request.names, is_sorted=False)
+    return plots.plot_sensitivity(rows, tipping=tipping_points, ax=request.ax)
+
+
+def _plot_sample_sizes(request: _PlotRequest) -> Axes:
+    """Draw the effective sample size of every estimator."""
+    from ipseval.reporting import plots
+
+    return plots.plot_weights(
+        _rename_estimators(request.evaluation.diagnostics, request.names), ax=request.ax
+    )
+
+
+def _plot_popularity(request: _PlotRequest) -> Axes:
+    """Draw the shares of positives and of weight by popularity; raise `InputError` without weights."""
+    from ipseval.reporting.plots.weights import plot_weight_shares
+
+    frame = request.evaluation.popularity
+    if frame.empty:
+        raise InputError(
+            "the plot of popularity compares shares of the positives with shares of the weight, and this "
+            "evaluation has no weights; evaluate with propensity= and a weighted estimator."
+        )
+    return plot_weight_shares(_rename_estimators(frame, request.names), ax=request.ax)
+
+
+def _plot_segments(request: _PlotRequest) -> Axes:
+    """Draw the estimates by groups, by default the first ones of the evaluation."""
+    from ipseval.reporting.plots.estimates import plot_segments
+
+    by = request.by
     if by is None:
-        by = next(iter(evaluation.segments), "popularity")
-    rows = _select_rows(evaluation.by(by).frame, layout, column_names)
-    return estimate_plots.plot_segments(rows, metric=metric, estimator=column_names[chosen_estimator], ax=ax)
+        by = next(iter(request.evaluation.segments), "popularity")
+    rows = _select_rows(request.evaluation.by(by).frame, request.layout, request.column_names)
+    estimator_name = request.column_names[request.estimator]
+    return plot_segments(rows, metric=request.metric, estimator=estimator_name, ax=request.ax)
+
+
+def _plot_decomposition(request: _PlotRequest) -> Axes:
+    """Draw the decomposition by groups, by default by popularity."""
+    from ipseval.reporting.plots.estimates import plot_decomposition
+
+    by = "popularity" if request.by is None else request.by
+    decomposition = request.evaluation.decomposition(request.metric, by=by)
+    rows = _select_rows(decomposition.frame, request.layout, request.column_names)
+    return plot_decomposition(rows, ax=request.ax)
+
+
+# Kind of plot -> the function that draws it. The gallery has a picture of each (reproductions/gallery.py).
+_PLOTS: dict[str, Callable[[_PlotRequest], Axes]] = {
+    "estimates": _plot_estimates,
+    "differences": _plot_differences,
+    "sensitivity": _plot_sensitivity,
+    "weights": _plot_sample_sizes,
+    "popularity": _plot_popularity,
+    "segments": _plot_segments,
+    "decomposition": _plot_decomposition,
+}
+PLOT_KINDS = tuple(_PLOTS)
 
 
 def _check_kind_and_metric(evaluation: _PlottedEvaluation, kind: str, metric: str | None) -> str:

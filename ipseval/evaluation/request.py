@@ -32,7 +32,6 @@ from ipseval.propensity import (
 from ipseval.ranking import RankedPositives, SampledCandidates
 from ipseval.ranking.adapters.registry import pair_with_data_set
 from ipseval.ranking.ranked_positives import LISTS_BY_USER
-from ipseval.utils.artefacts import read_table
 from ipseval.utils.checks import (
     as_generator,
     as_list,
@@ -199,7 +198,7 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
     """Return a fitted propensity: as passed, or from `fit` of a model, or of the model of a label."""
     if isinstance(propensity, str):
         is_file = Path(propensity).is_file()
-        propensity = read_table(Path(propensity), {}) if is_file else parse_propensity(propensity)
+        propensity = _read_propensity_file(propensity) if is_file else parse_propensity(propensity)
     if propensity is None or isinstance(propensity, Propensity):
         return propensity
     if not hasattr(propensity, "fit"):
@@ -211,6 +210,13 @@ def resolve_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Pro
             "KnownPropensity(item=…) or KnownPropensity(pair=…)."
         )
     return fit(propensity)
+
+
+def _read_propensity_file(path: str) -> pd.DataFrame:
+    """Return the table of propensities in a file; its reader is imported for files alone."""
+    from ipseval.data.reading.table_files import read_table
+
+    return read_table(path)
 
 
 def _as_known_propensity(values: object) -> Any:

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import pandas as pd
 
 from ipseval._version import __version__
 from ipseval.errors import InputError, IpsevalError
@@ -305,75 +304,7 @@ def sha256(*texts: str) -> str:
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-ID_COLUMNS = ("user", "item", "query")
-# Text that pandas reads as a missing number or time; an id is missing only if it is empty.
-MISSING_TEXT = (
-    "",
-    "#N/A",
-    "#N/A N/A",
-    "#NA",
-    "-1.#IND",
-    "-1.#QNAN",
-    "-NaN",
-    "-nan",
-    "1.#IND",
-    "1.#QNAN",
-    "<NA>",
-    "N/A",
-    "NA",
-    "NULL",
-    "NaN",
-    "None",
-    "n/a",
-    "nan",
-    "null",
-)
-TABLES = (".csv", ".tsv", ".parquet")
 ARRAYS = (".npy", ".npz")
-
-
-def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Return the table in a CSV, TSV or Parquet file; `columns` are renamed where it has them."""
-    suffix = Path(path).suffix
-    if suffix not in TABLES:
-        raise InputError(f"{path} must be a table that ends in {', '.join(TABLES)}.")
-    with reading(path):
-        try:
-            if suffix == ".parquet":
-                frame = pd.read_parquet(path)
-            else:
-                frame = _read_text_table(path, "\t" if suffix == ".tsv" else ",", columns or {})
-        except ImportError:
-            raise InputError(
-                f"{path} is Parquet, which needs pyarrow. Install it by pip install pyarrow."
-            ) from None
-
-    new_names: dict[str, str] = {}
-    for old, new in (columns or {}).items():
-        if old in frame.columns and old != new:
-            new_names[old] = new
-    conflicts = []
-    for new in new_names.values():
-        if new in frame.columns and new not in new_names:
-            conflicts.append(new)
-
-    if conflicts:
-        raise InputError(
-            f"{path} has columns {', '.join(new_names)} and {', '.join(conflicts)}; remove one of them."
-        )
-    return frame.rename(columns=new_names)
-
-
-def _read_text_table(path: str | Path, separator: str, roles: Mapping[str, str]) -> pd.DataFrame:
-    """Return a table of text in which an id is missing only if its cell is empty: NA may be an id.
-
-    `roles`: name of a column -> its role.
-    """
-    missing_text = {}
-    for name in pd.read_csv(path, sep=separator, nrows=0).columns:
-        role = roles.get(name, name)
-        missing_text[name] = [""] if role in ID_COLUMNS else list(MISSING_TEXT)
-    return pd.read_csv(path, sep=separator, keep_default_na=False, na_values=missing_text)
 
 
 def read_model_arrays(path: str | Path) -> AnyArray | tuple[AnyArray, AnyArray]:

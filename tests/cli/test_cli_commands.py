@@ -18,6 +18,7 @@ import ipseval
 from ipseval.cli import main
 from ipseval.validation.simulation import World
 from tests.cli.command_files import FAST, QUICK, write_files
+from tests.file_formats import WRITERS
 from tests.inside.cli import build_parser
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -388,16 +389,12 @@ def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys, monk
 def test_a_log_comes_through_a_pipe(folder, capsys, monkeypatch):
     assert main(["evaluate", "log.csv", *QUICK, "--format", "csv"]) == 0
     expected, frame = capsys.readouterr().out, pd.read_csv("log.csv")
-    contents = {
-        "csv": lambda: frame.to_csv(index=False).encode(),
-        "json": lambda: frame.to_json(orient="records").encode(),
-        "jsonl": lambda: frame.to_json(orient="records", lines=True).encode(),
-        "parquet": frame.to_parquet,
-    }
-    for form, content in contents.items():
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content())))
+    for name, write in WRITERS.items():
+        write(frame, folder / "piped")
+        content = (folder / "piped").read_bytes()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
         assert main(["evaluate", "-", *QUICK, "--format", "csv"]) == 0
-        assert capsys.readouterr().out == expected, form
+        assert capsys.readouterr().out == expected, name
 
 
 # Arguments in Python that have no option, or one of another name, and why.

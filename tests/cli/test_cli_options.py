@@ -18,6 +18,7 @@ from ipseval.data.splits import k_core
 from ipseval.errors import InputError
 from ipseval.propensity import PROPENSITIES
 from tests.cli.command_files import QUICK
+from tests.file_formats import WRITERS
 from tests.inside.cli import (
     PROPENSITY_MODELS,
     Parser,
@@ -382,9 +383,11 @@ def test_a_split_is_that_of_a_log_or_of_two_parts():
             load_split(options)
 
 
-def test_a_table_in_parquet_comes_through_a_pipe(monkeypatch):
-    table = pd.DataFrame({"user": [1, 2], "item": [3, 4]})
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(table.to_parquet())))
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_table_of_every_format_comes_through_a_pipe(name, monkeypatch, tmp_path):
+    WRITERS[name](pd.DataFrame({"user": [1, 2], "item": [3, 4]}), tmp_path / "table")
+    content = (tmp_path / "table").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     assert load_table("-").to_dict("list") == {"user": [1, 2], "item": [3, 4]}
 
 

@@ -31,7 +31,8 @@ def test_the_code_is_within_the_limits_of_style(folder):
         limit = limits.get("limit", limits["goal"])
         value = values[name]
         assert value <= limit, (
-            f"{name} is {value:.1f}; `python -m tests.style {folder} '{name}'` lists the places"
+            f"{name} is {value:.1f}, and at most {limit} are allowed; `python -m tests.style {folder} '{name}'` "
+            "lists the places. Rename or rewrite some of them."
         )
         if "limit" in limits:
             advice = f"{name} is {value:.1f}; lower its limit in style.toml"
@@ -57,6 +58,15 @@ def test_the_code_is_within_the_limits_of_style(folder):
 )
 def test_a_name_is_unclear_if_it_is_or_ends_with_a_participle_or_preposition(name, expected):
     assert is_unclear(name) is expected
+
+
+def test_functions_of_one_name_are_listed_with_their_modules():
+    measures = Measures()
+    for path in ("a.py", "b.py"):
+        source = f"def merge(): ...\ndef merge_{path[0]}(): ..."
+        measures.add(source, path, ast.parse(source))
+    assert measures.list_places("functions of one name") == ["merge: a.py, b.py"]
+    assert measures.summarise()["functions of one name"] == 1
 
 
 def test_places_are_counted_once_each():

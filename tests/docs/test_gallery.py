@@ -6,18 +6,34 @@ import re
 
 import pytest
 
+import ipseval
 from reproductions import gallery
 from reproductions.gallery import DOCS, KINDS
 from tests.conftest import shared_data
-from tests.inside.evaluation import PLOT_KINDS as DRAWN
+from tests.inside.evaluation import PLOT_KINDS
+
+COMMAND = "run `python -m reproductions.gallery`, which writes the page and its pictures"
 
 
 def test_the_gallery_shows_every_kind_of_picture():
-    assert set(KINDS) == set(DRAWN)
-    page = (DOCS / "api" / "gallery.md").read_text(encoding="utf-8")
-    linked = re.findall(r"\]\((\S+)\)", page)
-    assert len(linked) == 3 + len(KINDS)
-    assert not [page_name for page_name in linked if not (DOCS / "api" / page_name).exists()]
+    assert tuple(KINDS) == PLOT_KINDS, (
+        f"give {set(KINDS) ^ set(PLOT_KINDS)} a caption in KINDS of reproductions/gallery.py, in the order of "
+        f"ipseval/evaluation/plotting.py; then {COMMAND}"
+    )
+    text = (DOCS / "api" / "gallery.md").read_text(encoding="utf-8")
+    assert text == gallery.page(), COMMAND
+    missing_files = []
+    for target in re.findall(r"\]\((\S+)\)", text):
+        if not (DOCS / "api" / target).exists():
+            missing_files.append(target)
+    assert not missing_files, COMMAND
+
+
+def test_the_docstring_of_plot_names_every_kind():
+    for kind in PLOT_KINDS:
+        assert f'"{kind}"' in ipseval.Evaluation.plot.__doc__, (
+            f"describe {kind!r} in the docstring of `plot` in ipseval/evaluation/evaluation.py"
+        )
 
 
 def test_the_example_pages_load_nothing_and_hold_no_data():

@@ -6,12 +6,14 @@ import gzip
 import random
 import warnings
 from contextlib import suppress
+from functools import partial
 
 import pandas as pd
 import pytest
 
 import ipseval
 from tests.conftest import examples
+from tests.file_formats import BINARY_WRITERS
 
 FRAME = pd.DataFrame({"user": ["ann", "ann", "bob"], "item": [1, 2, 1], "rating": [4.5, 2.0, 1.0]})
 LISTS = pd.DataFrame({"user": ["ann", "bob"], "items": [[1, 2], [1]], "scores": [[4.5, 2.0], [1.0]]})
@@ -21,7 +23,7 @@ FORMATS = {
     "columns.json": lambda path: FRAME.to_json(path),
     "split.json": lambda path: FRAME.to_json(path, orient="split"),
     "lists.jsonl": lambda path: LISTS.to_json(path, orient="records", lines=True),
-    "lists.parquet": lambda path: LISTS.to_parquet(path),
+    **{f"lists.{name.lower()}": partial(write, LISTS) for name, write in BINARY_WRITERS.items()},
     "users.json": lambda path: path.write_text('{"ann": {"1": 4.5, "2": 2}, "bob": {"1": 1}}'),
 }
 PIECES = [*b'{}[]",:;0-.e\n\\', 0, 255]

@@ -13,6 +13,7 @@ from ipseval.data.reading._dialect import (
     is_regular,
     split_fields,
 )
+from ipseval.data.reading._file_source import BINARY_SOURCES
 from ipseval.data.reading._id_columns import encode_id_column, find_places
 from ipseval.data.reading._list_cells import text_holds_lists
 from ipseval.data.reading._open_source import open_source

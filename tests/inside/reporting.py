@@ -33,10 +33,10 @@ from ipseval.reporting.plots.estimates import (
     plot_differences,
     plot_result,
     plot_segments,
-    plot_weight_shares,
 )
 from ipseval.reporting.plots.references import plot_online
 from ipseval.reporting.plots.svg import _choose_class as choose_class
+from ipseval.reporting.plots.weights import plot_weight_shares
 from ipseval.reporting.results import Report, Reported, Result
 from ipseval.reporting.tables import Cell, Code, Heading, Notes, Picture, Remark, Table
 from ipseval.reporting.text import WIDTH, to_text

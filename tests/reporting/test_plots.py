@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
+from functools import partial
 
 import matplotlib as mpl
 import numpy as np
@@ -230,8 +232,7 @@ def test_weight_shares_are_bars_next_to_the_shares_of_positives(evaluation):
 
 
 def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
-    drawn_elsewhere = {"differences", "popularity", "sensitivity", "weights"}  # in other tests of this module
-    for kind in set(PLOT_KINDS) - drawn_elsewhere:
+    for kind in PLOT_KINDS:
         assert evaluation.plot(kind).get_xlabel()
     assert (
         evaluation.plot("sensitivity", metric="AUC", estimator="SNIPS-global").get_ylabel().startswith("auc")
@@ -240,6 +241,35 @@ def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
         evaluation.plot("estimate")
     with pytest.raises(ipseval.InputError, match=r'plot\("estimates", metric=\'auc\'\)'):
         evaluation.plot("auc")
+
+
+@pytest.mark.parametrize("kind", PLOT_KINDS)
+def test_every_kind_is_drawn_or_an_input_error_without_weights_intervals_or_a_second_recommender(kind):
+    split = random_split(np.random.default_rng(0), 60, 30, np.linspace(0.7, 0.1, 30))
+    model = np.random.default_rng(1).normal(size=(60, 30))
+    propensity = ipseval.PowerLawPropensity(gamma=0.0)
+    evaluate = partial(ipseval.evaluate, {"a": model}, split, metrics=["recall@5"])
+    # Without weights, with a propensity that no estimator uses, and without intervals.
+    evaluations = [
+        evaluate(),
+        evaluate(propensity=propensity, estimators=["aoa"]),
+        evaluate(propensity=propensity, low_ess="nan"),
+    ]
+    for evaluation in evaluations:
+        with suppress(ipseval.InputError):
+            assert evaluation.plot(kind).get_xlabel()
+
+
+def test_the_plots_of_weights_need_weights_except_the_sample_sizes():
+    split = random_split(np.random.default_rng(0), 60, 30, np.linspace(0.7, 0.1, 30))
+    model = np.random.default_rng(1).normal(size=(60, 30))
+    unweighted = ipseval.evaluate({"a": model}, split, metrics=["recall@5"])
+    for kind in ("popularity", "decomposition"):
+        with pytest.raises(
+            ipseval.InputError, match=r"has no weights; evaluate with propensity= and a weighted estimator\.$"
+        ):
+            unweighted.plot(kind)
+    assert unweighted.plot("weights").get_xlabel() == "effective sample size, in positives"
 
 
 def test_the_picture_of_weights_says_what_the_text_says(evaluation):

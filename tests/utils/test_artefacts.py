@@ -14,7 +14,6 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import ipseval
@@ -345,42 +344,6 @@ def test_a_process_runs_where_it_can_be_asked_even_if_it_is_of_somebody_else(mon
     assert artefacts._is_running(str(os.getpid()))
     monkeypatch.setattr(os, "kill", refuse)
     assert [artefacts._is_running(name) for name in ("1", "2", "x")] == [True, False, False]
-
-
-@pytest.mark.parametrize("ending", ["csv", "tsv"])
-def test_an_id_may_be_the_text_na_and_is_missing_only_if_it_is_empty(ending, tmp_path):
-    frame = pd.DataFrame(
-        {"uid": ["NA", "null", None], "item": ["a", "None", "nan"], "score": [1.0, None, 3.0]}
-    )
-    path = tmp_path / f"a.{ending}"
-    frame.to_csv(path, index=False, sep="," if ending == "csv" else "\t", na_rep="")
-    table = artefacts.read_table(path, {"uid": "user"})
-    assert table["user"].tolist()[:2] == ["NA", "null"]
-    assert table["user"].isna().tolist() == [False, False, True]
-    assert table["item"].tolist() == ["a", "None", "nan"]
-    path.write_text(path.read_text().replace("null", "x").replace("3.0", "NA"))
-    assert artefacts.read_table(path)["score"].isna().tolist() == [False, True, True]
-
-
-def test_tables_are_read_by_their_ending_and_columns_renamed(tmp_path):
-    frame = pd.DataFrame({"u": [1, 2], "item": [3, 4]})
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
-    frame.to_parquet(tmp_path / "a.parquet")
-    for ending in ("csv", "tsv", "parquet"):
-        assert artefacts.read_table(tmp_path / f"a.{ending}").equals(frame)
-    names = {"u": "user", "item": "item", "z": "time"}
-    assert list(artefacts.read_table(tmp_path / "a.csv", names).columns) == ["user", "item"]
-    assert list(artefacts.read_table(tmp_path / "a.csv", {"u": "item", "item": "u"}).columns) == ["item", "u"]
-    path = tmp_path / "a.csv"
-    assert artefacts.read_table(path, {"z": "item"}).equals(frame)
-    assert text_of(InputError, lambda: artefacts.read_table(path, {"u": "item"})) == (
-        f"{path} has columns u and item; remove one of them."
-    )
-    assert text_of(InputError, lambda: artefacts.read_table("a.txt")) == (
-        "a.txt must be a table that ends in .csv, .tsv, .parquet."
-    )
-    assert text_of(InputError, lambda: artefacts.read_table("no.csv")) == "no.csv does not exist."
 
 
 def test_arrays_are_read_from_either_kind_of_file(tmp_path):

@@ -16,11 +16,11 @@ from typing import IO, cast
 from ipseval.errors import InputError
 from ipseval.utils.artefacts import MAX_RATIO, SMALL
 from ipseval.utils.checks import format_examples
+from ipseval.utils.file_formats import BINARY_FORMATS, READ_FORMATS
 
 START = 2**16  # bytes from which format, separator and header are found
 CHUNK = 2**20
 UTF8 = ("utf-8", "utf-8-sig", "ascii")
-PARQUET = b"PAR1"
 ZIP = b"PK"
 
 # First bytes of formats that are not read, the name of the format, and the suggested fix.
@@ -65,6 +65,25 @@ def read_start(path: Path) -> bytes:
     return start
 
 
+def find_binary_format(path: Path, start: bytes) -> str | None:
+    """Return the binary format of a file with these decompressed first bytes; None if it is another file.
+
+    Raise `InputError` if the file is compressed, because the libraries that read binary formats need its end.
+    """
+    for format_name, first_bytes in BINARY_FORMATS.items():
+        if not start.startswith(first_bytes):
+            continue
+        with path.open("rb") as file:
+            is_compressed = file.read(len(first_bytes)) != first_bytes
+        if is_compressed:
+            raise InputError(
+                f"{path} must be a {format_name} file as it was written; got one that is compressed as a "
+                "whole. Decompress it first."
+            )
+        return format_name
+    return None
+
+
 def decode_to_utf8(content: bytes, encoding: str) -> bytes:
     """Return text in UTF-8 without a byte order mark; raise the decoding error of another encoding."""
     content = content.removeprefix(codecs.BOM_UTF8)
@@ -90,23 +109,20 @@ def refuse_foreign(path: Path, start: bytes, encoding: str) -> None:
     is_default = codecs.lookup(encoding).name in UTF8
     for first_bytes, format_name, advice in FOREIGN_FORMATS:
         if start.startswith(first_bytes) and (is_default or "UTF-16" not in format_name):
-            raise InputError(
-                f"{path} must be a table of text, JSON or Parquet; it is {format_name}. {advice}."
-            )
+            raise InputError(f"{path} must be a table of {READ_FORMATS}; it is {format_name}. {advice}.")
     if start[:2] in PICKLES:
         raise InputError(
-            f"{path} must be a table of text, JSON or Parquet; it is a pickle, which is never loaded. "
+            f"{path} must be a table of {READ_FORMATS}; it is a pickle, which is never loaded. "
             "Load it yourself and pass its data frame."
         )
     if start[257:262] == b"ustar":
         raise InputError(f"{path} must be a single table; it is a tar archive. Unpack it first.")
     if start.lstrip()[:9].lower().startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise InputError(
-            f"{path} must be a table of text, JSON or Parquet; it is HTML or XML. Download it again."
-        )
+        raise InputError(f"{path} must be a table of {READ_FORMATS}; it is HTML or XML. Download it again.")
     if is_default and b"\x00" in start:
         raise InputError(
-            f"{path} must be text or Parquet; it holds zero bytes. Pass its encoding, or convert it to CSV."
+            f"{path} must be a table of {READ_FORMATS}; it holds zero bytes. Pass its encoding, or convert it to "
+            "CSV."
         )
 
 
@@ -144,7 +160,7 @@ def _open_member(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
         names = [member.filename for member in members]
         if "[Content_Types].xml" in names or "mimetype" in names:
             raise InputError(
-                f"{path} must be a table of text, JSON or Parquet; it is an Excel workbook or another office "
+                f"{path} must be a table of {READ_FORMATS}; it is an Excel workbook or another office "
                 "document. Pass pandas.read_excel(path), or save it as CSV."
             )
         if names and all(name.endswith((".npy", ".json")) for name in names) and len(names) > 1:

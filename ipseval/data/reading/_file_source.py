@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from ipseval.data.reading._content import PARQUET, decode_start, read_start, refuse_foreign
+from ipseval.data.reading._content import decode_start, find_binary_format, read_start, refuse_foreign
 from ipseval.data.reading._json import is_json
 from ipseval.data.reading._json_source import open_json
 from ipseval.data.reading._parquet_source import open_folder, open_parquet
@@ -16,6 +17,8 @@ from ipseval.data.reading._text_source import open_text
 from ipseval.errors import InputError
 from ipseval.utils.artefacts import ARRAYS, reading
 
+# Binary format of `BINARY_FORMATS` -> the function that opens it.
+BINARY_SOURCES: dict[str, Callable[[Path], Source]] = {"Parquet": open_parquet}
 TEXT_LAYOUTS = ("pairs", "adjacency", "trec")  # layouts that JSON cannot have
 
 
@@ -29,11 +32,11 @@ def open_file(location: str | os.PathLike[str], options: ReadOptions) -> Source:
         _raise_missing_file(os.fspath(location))
 
     file_format = _find_format(path, options)
-    if file_format == "parquet":
-        return open_parquet(path)
-    if file_format == "json":
+    if file_format == "JSON":
         return open_json(path, options)
-    return open_text(path, options)
+    if file_format == "text":
+        return open_text(path, options)
+    return BINARY_SOURCES[file_format](path)
 
 
 def _find_path_type(path: Path) -> Literal["file", "folder", "nothing"]:
@@ -59,12 +62,16 @@ def _raise_missing_file(path: str) -> None:
     raise InputError(f"{path:.200} does not exist.")
 
 
-def _find_format(path: Path, options: ReadOptions) -> Literal["parquet", "json", "text"]:
-    """Return the format of a file by its first bytes, or raise `InputError` for formats that are not read."""
+def _find_format(path: Path, options: ReadOptions) -> str:
+    """Return the format of a file by its content: "text", "JSON" or the name of a binary format.
+
+    Raise `InputError` for formats that are not read.
+    """
     with reading(path, ENCODING_ADVICE):
         start = read_start(path)
-        if start.startswith(PARQUET):
-            return "parquet"
+        binary_format = find_binary_format(path, start)
+        if binary_format is not None:
+            return binary_format
         if path.suffix.lower() in ARRAYS:
             raise InputError(
                 f"{path} holds arrays or a stored result. Give the log: a table with a row per interaction."
@@ -72,5 +79,5 @@ def _find_format(path: Path, options: ReadOptions) -> Literal["parquet", "json",
         refuse_foreign(path, start, options.encoding)
         text = decode_start(start, options.encoding)
     if options.layout not in TEXT_LAYOUTS and is_json(text):
-        return "json"
+        return "JSON"
     return "text"

@@ -24,7 +24,7 @@ def open_json(path: Path, options: ReadOptions) -> Source:
     content = read_json(path, options.encoding)
     if isinstance(content, dict) and "columns" in content and "data" in content:
         source = _open_records(path, content["data"], content["columns"])
-    elif isinstance(content, dict) and _is_record(content):
+    elif isinstance(content, dict) and _is_single_record(content):
         source = _open_records(path, [content])
     elif isinstance(content, dict):
         source = _open_object(path, content, options)
@@ -33,7 +33,7 @@ def open_json(path: Path, options: ReadOptions) -> Source:
     return replace(source, strips_ids=True)
 
 
-def _is_record(content: Mapping[str, object]) -> bool:
+def _is_single_record(content: Mapping[str, object]) -> bool:
     """Return whether a JSON object is a single record: simple values with usual names."""
     for value in content.values():
         if value is not None and not isinstance(value, (str, int, float)):

@@ -29,7 +29,7 @@ from ipseval.data.reading._dialect import (
 )
 from ipseval.data.reading._whole_numbers import are_whole_numbers, is_in_usual_spelling, sum_field_lengths
 from ipseval.errors import InputError, Problem, ProblemsError
-from ipseval.utils.artefacts import MISSING_TEXT, reading
+from ipseval.utils.artefacts import reading
 from ipseval.utils.checks import format_examples
 
 LayoutName = Literal["auto", "table", "pairs", "adjacency", "trec"]
@@ -40,6 +40,28 @@ _BLANK_LINES = re.compile(rb"\n *(?=\n)")
 _BLOCK_HEADING = re.compile(r"\d+:")
 _WHOLE_NUMBER = re.compile(r"\d+")
 ENCODING_ADVICE = "Give its encoding by encoding=, such as cp1252, if it is text."
+# Text that pandas reads as a missing number or time; an id is missing only if it is empty.
+MISSING_TEXT = (
+    "",
+    "#N/A",
+    "#N/A N/A",
+    "#NA",
+    "-1.#IND",
+    "-1.#QNAN",
+    "-NaN",
+    "-nan",
+    "1.#IND",
+    "1.#QNAN",
+    "<NA>",
+    "N/A",
+    "NA",
+    "NULL",
+    "NaN",
+    "None",
+    "n/a",
+    "nan",
+    "null",
+)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Plots of data frames: nothing is computed, intervals are always drawn, and grey prints stay readable.
+"""Plots of data frames.
 
-Every function takes a frame, or the result that has it, and optional axes, and returns the axes. Results that
-have a plot draw it by `.plot()`. A notebook shows the returned axes as a picture; `axes.figure.savefig(path)`
+Every function takes a frame, or the result that has it, and optional axes, and returns the axes. Estimates and
+intervals are drawn as they are in the frame; an unreliable estimate has no interval. Results that have a plot
+draw it by `.plot()`. A notebook shows the returned axes as a picture; `axes.figure.savefig(path)`
 writes one. The colours are those of Okabe and Ito, which colour-blind readers can distinguish; markers and
 line styles repeat the distinction.
 """
@@ -16,12 +17,13 @@ from ipseval.reporting.plots.curves import (
     plot_popularity,
     plot_sampled,
 )
-from ipseval.reporting.plots.estimates import plot_estimates, plot_sensitivity, plot_weights
+from ipseval.reporting.plots.estimates import plot_estimates, plot_sensitivity
 from ipseval.reporting.plots.references import (
     plot_agreement,
     plot_bias,
     plot_validation,
 )
+from ipseval.reporting.plots.weights import plot_weights
 
 __all__ = [
     "COLOURS",

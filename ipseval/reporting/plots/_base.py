@@ -23,6 +23,11 @@ SCREEN_DPI = 96
 MAX_NAME_LENGTH = 36
 N_LAST_CHARACTERS = 12  # of the end of a name that is too long
 UNRELIABLE = "unreliable"  # appended to the name of a series in a legend
+# Variable of groups by a count -> its label.
+COUNT_LABELS = {
+    "n*": "training interactions of the item",
+    "interactions": "training interactions of the user",
+}
 AGREEMENT_LABELS = {"src": "Spearman correlation", "tau_b": "Kendall τ_b", "ipc": "inverted pairs"}
 
 

@@ -1,4 +1,4 @@
-"""Plots of an evaluation: estimates, differences, weights, groups, and their dependence on γ."""
+"""Plots of estimates: of recommenders, differences and groups, and over γ."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ipseval.reporting.formatting import format_fixed, format_percent
+from ipseval.reporting.formatting import format_fixed
 from ipseval.reporting.plots._base import (
     COLOURS,
+    COUNT_LABELS,
     LINES,
     N_STYLES,
     add_legend,
@@ -28,10 +29,6 @@ from ipseval.reporting.plots._base import (
 from ipseval.utils.checks import check_fraction
 from ipseval.utils.public import public_function
 
-COUNT_LABELS = {
-    "n*": "training interactions of the item",
-    "interactions": "training interactions of the user",
-}
 COUNT_GROUP = re.compile(r"\d+ \((?P<unit>\S+) (?P<span>.+)\)")  # such as "1 (n* 1 to 3)"
 
 
@@ -226,70 +223,6 @@ def plot_sensitivity(
     return ax
 
 
-@public_function
-def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
-    """Plot the effective sample size of each estimator, and the sample size with equal weights behind it.
-
-    Parameters
-    ----------
-    frame : Evaluation or DataFrame
-        An evaluation, or its `diagnostics`, with columns estimator, ess_equal (effective sample size with
-        equal weights), ess_own and share_own (effective sample size and largest share of the weights of the
-        estimator).
-    ax : matplotlib Axes, optional
-        Axes to draw on; default: those of a new figure.
-
-    Returns
-    -------
-    Axes
-        The axes with the plot.
-
-    Raises
-    ------
-    InputError
-        If the frame lacks a column or has no rows, or `ax` is not matplotlib axes.
-
-    See Also
-    --------
-    ipseval.Evaluation.diagnostics : The effective sample sizes.
-
-    Examples
-    --------
-    >>> from ipseval import PowerLawPropensity, evaluate, simulation
-    >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)
-    >>> split = world.split(rng=1)
-    >>> examples = world.example_models(split, rng=2)
-    >>> models = {name: examples[name] for name in ("taste", "popular")}
-    >>> propensity = PowerLawPropensity(gamma=0, unseen="smooth")
-    >>> evaluation = evaluate(models, split, propensity=propensity, metrics=["recall@10"])
-    >>> ax = plot_weights(evaluation)
-    >>> ax.get_xlabel()
-    'effective sample size, in positives'
-    """
-    frame = get_frame(frame, "diagnostics", ["estimator", "ess_own", "ess_equal", "share_own"])
-    rows = frame.drop_duplicates("estimator")
-    labels = []
-    for estimator, largest_share in zip(rows["estimator"], rows["share_own"], strict=True):
-        n_decimals = 0
-        if largest_share < 0.01:
-            n_decimals = 2
-        labels.append(
-            f"{format_name(estimator)}\nlargest weight: {format_percent(largest_share, n_decimals)}"
-        )
-
-    heights = np.arange(len(rows))
-    ax = prepare_axes(ax, width=6.4, height=1.1 + 0.5 * len(rows))
-    ax.barh(heights, rows["ess_equal"], color="0.85", label="if all weights were equal")
-    ax.barh(heights, rows["ess_own"], height=0.5, color=COLOURS[0], label="with its own weights")
-    ax.set_yticks(heights, labels, parse_math=False)
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
-    ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.set_xlabel("effective sample size, in positives")
-    add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
-    return ax
-
-
 def plot_differences(
     frame: pd.DataFrame, *, confidence_level: float | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -300,34 +233,6 @@ def plot_differences(
     rows = frame.rename(columns={"difference": "estimate"})
     ax = draw_forest(rows, "model", "estimator", xlabel, ax=ax)
     ax.axvline(0, color="0.5", linewidth=0.8)
-    return ax
-
-
-def plot_weight_shares(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Return axes with the shares of positives and of weight by group, from rare items to popular ones."""
-    labels = list_distinct(frame["estimator"])
-    groups = list_distinct(frame["group"])
-    ax = prepare_axes(ax, width=6.4)
-    group_positions = np.arange(len(groups))
-    width = 0.8 / (len(labels) + 1)
-
-    first_rows = frame[frame["estimator"] == labels[0]]
-    series = [("positives", first_rows["share"], "0.75")]
-    for number, label in enumerate(labels):
-        weight_share = frame.loc[frame["estimator"] == label, "weight_share"]
-        series.append((label, weight_share, COLOURS[number % N_STYLES]))
-    for number, (label, share, colour) in enumerate(series):
-        shift = (number - len(labels) / 2) * width
-        ax.bar(group_positions + shift, 100 * share, width, color=colour, label=label)
-
-    rotation = 0
-    if len(groups) >= 7:
-        rotation = 45
-    ax.set_xticks(group_positions, groups, rotation=rotation, parse_math=False)
-    xlabels = {"n*": COUNT_LABELS["n*"], "P": "propensity"}
-    ax.set_xlabel(xlabels.get(str(frame["by"].iloc[0]), "group"))
-    ax.set_ylabel("share, %")
-    add_legend(ax)
     return ax
 
 

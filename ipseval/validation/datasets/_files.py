@@ -106,7 +106,7 @@ def _find_members(members: list[str], name: str) -> list[str]:
 
 
 @contextmanager
-def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def open_data_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Open `name` (or `name`.gz) in a folder, or the one member of that name in a zip or tar archive."""
     with _open_source(path, name, card) as (members, open_member):
         matches = _find_members(members, name)
@@ -137,7 +137,7 @@ def find_files(path: str | Path, pattern: str, card: DataCard) -> list[str]:
 
 def read_text(path: str | Path, name: str, card: DataCard, *, verify: bool = False) -> str:
     """Return a small text file; with `verify`, after a check of its sha256 against the card."""
-    with open_file(path, name, card) as stream:
+    with open_data_file(path, name, card) as stream:
         content = stream.read()
     if verify:
         check_sha256(content, name, card)
@@ -171,7 +171,7 @@ def read_columns(
 
     `header` names all columns of a file without a line of names.
     """
-    with open_file(path, name, card) as stream, warnings.catch_warnings():
+    with open_data_file(path, name, card) as stream, warnings.catch_warnings():
         warnings.simplefilter("error", ParserWarning)
         try:
             frame = pd.read_csv(

@@ -9,7 +9,7 @@ import pandas as pd
 from ipseval.data.interactions import Interactions
 from ipseval.utils.public import public_function
 from ipseval.validation.datasets._base import CARDS, check_values
-from ipseval.validation.datasets._files import has_file, open_file, read_columns
+from ipseval.validation.datasets._files import has_file, open_data_file, read_columns
 
 MOVIELENS = CARDS["movielens"]
 DTYPES = {"user": "int64", "item": "int64", "rating": "float64", "timestamp": "int64"}
@@ -80,7 +80,7 @@ def _read_ratings(path: str | Path) -> pd.DataFrame:
 
 def _read_tabs(path: str | Path) -> pd.DataFrame:
     """Return the ratings of `u.data`, of which some copies begin with a line of names."""
-    with open_file(path, "u.data", MOVIELENS) as stream:
+    with open_data_file(path, "u.data", MOVIELENS) as stream:
         first_line = stream.readline().decode("utf-8", "replace").rstrip("\r\n").split("\t")
     has_header = not first_line[0].isdigit() and len(first_line) == len(DTYPES)
     if has_header:

@@ -16,7 +16,7 @@ from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray
 from ipseval.validation.datasets._adjacency import parse_lines
 from ipseval.validation.datasets._base import CARDS, RandomExposureStudy, check_sizes, check_values
-from ipseval.validation.datasets._files import check_sha256, has_file, open_file, read_columns, read_text
+from ipseval.validation.datasets._files import check_sha256, has_file, open_data_file, read_columns, read_text
 from ipseval.validation.datasets._kuairand_logs import SIGNALS, has_original_logs, load_original_logs
 
 COAT = CARDS["coat"]
@@ -336,7 +336,7 @@ def load_kuairand(path: str | Path, *, signal: str = "is_click", verify: bool = 
 
 def _read_clicks(path: str | Path, name: str) -> tuple[IntArray, IntArray]:
     """Return the users and the videos of the pairs in one file of KuaiRand."""
-    with open_file(path, name, KUAIRAND) as stream:
+    with open_data_file(path, name, KUAIRAND) as stream:
         lines = parse_lines(stream.read(), name)
     return np.repeat(lines.user, lines.n_items), lines.item
 

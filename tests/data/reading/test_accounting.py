@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import ipseval
+from tests.file_formats import BINARY_WRITERS
 
 N_ROWS = 60
 ROWS = [
@@ -46,10 +47,11 @@ def test_rows_read_are_rows_kept_plus_rows_left_out(name, compress, tmp_path):
     check_counts(ipseval.read(tmp_path / "log", missing="drop", duplicates="drop"))
 
 
-def test_the_counts_of_parquet_include_all_rows(tmp_path):
+@pytest.mark.parametrize("name", BINARY_WRITERS)
+def test_the_counts_of_binary_files_include_all_rows(name, tmp_path):
     frame = pd.DataFrame(ROWS)
     frame["user"] = frame["user"].where(frame["user"] != "", None)
-    frame.to_parquet(tmp_path / "log")
+    BINARY_WRITERS[name](frame, tmp_path / "log")
     check_counts(ipseval.read(tmp_path / "log", missing="drop", duplicates="drop"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import ipseval
 from ipseval import InputError, Lists, Split, rank_positives, read_lists
 from ipseval.errors import ProblemsError
+from tests.file_formats import BINARY_WRITERS
 
 SPLIT = Split.from_frames(
     pd.DataFrame({"user": ["a", "b", "c"], "item": [1, 2, 3]}),
@@ -62,13 +64,16 @@ ITEMS = {user: list(scores) for user, scores in MAPPING.items()}
 NESTED = pd.DataFrame({"user": list(ITEMS), "items": list(ITEMS.values())})
 
 
-def read_parquet_lists(folder):
-    NESTED.to_parquet(folder / "lists.parquet")
-    return read_lists(folder / "lists.parquet")
+def read_nested_file(write, folder):
+    write(NESTED, folder / "lists")
+    return read_lists(folder / "lists")
 
 
 FORMS = {
-    "a column of lists in Parquet": read_parquet_lists,
+    **{
+        f"a column of lists in {name}": partial(read_nested_file, write)
+        for name, write in BINARY_WRITERS.items()
+    },
     "a column of lists of polars": lambda folder: Lists(pl.from_pandas(NESTED)),
     "a column of arrays": lambda folder: Lists(NESTED.assign(items=NESTED["items"].map(np.array))),
     "lists beside scores": lambda folder: Lists(
