@@ -87,7 +87,7 @@ def fixture_evaluation():
 def test_an_evaluation_counts_missing_users_short_lists_and_positives_without_propensity(evaluation):
     data = evaluation.data
     assert find_count(data, "v1", "users with test positives and no list, counted as misses") == (1, 3)
-    assert find_count(data, "v1", "lists shorter than 2, padded with misses") == (2, 3)
+    assert find_count(data, "v1", "lists shorter than 2, padded with misses") == (2, 2)
     assert find_count(data, "evaluation", "positives without a propensity, left out") == (1, 4)
     assert find_count(data, "evaluation", "positives that entered") == (3, None)
     assert not (data["subject"] == "v2").any()

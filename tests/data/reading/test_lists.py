@@ -330,7 +330,7 @@ def test_an_evaluation_of_lists_counts_users_without_one_and_short_lists():
     assert data.iloc[1:][["what", "count", "of"]].to_numpy().tolist() == [
         ["entries that are training items of their user, left out", 1, 3],
         ["users with test positives and no list, counted as misses", 1, 3],
-        ["lists shorter than 3, padded with misses", 2, 3],
+        ["lists shorter than 3, padded with misses", 2, 2],
     ]
     frame = evaluation.frame
     assert frame["estimate"].tolist() == [pytest.approx(1 / 3)]  # only b has its item, of three users
