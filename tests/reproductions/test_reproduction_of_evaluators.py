@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from ipseval import PowerLawPropensity
+from ipseval.correction import Correction
 from ipseval.metrics import metric
 from reproductions import evaluators
 from reproductions.evaluators import EVALUATORS, LOGS, Context, cells, comparison, plugins, scores, truth
@@ -24,7 +25,12 @@ from reproductions.evaluators.__main__ import main
 from reproductions.evaluators.context import PreparedSplit, prepare_split
 from reproductions.evaluators.recommenders import list_recommenders
 from reproductions.evaluators.registry import add_evaluator, check_estimates
-from reproductions.evaluators.report import list_rows, tabulate_gain_of_correct, write_frame
+from reproductions.evaluators.report import (
+    list_rows,
+    tabulate_gain_of_correct,
+    tabulate_warnings,
+    write_frame,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "evaluators.md"
@@ -534,6 +540,34 @@ def test_the_example_of_the_page_can_be_added_and_checked(tmp_path, capsys):
     assert "The file adds 3 evaluators and 0 logs." in printed
     assert "| my log |" in printed
     assert "The file adds 0 evaluators and 1 log." in printed
+
+
+@pytest.mark.usefixtures("few_recommenders")
+def test_warnings_of_correct_are_counted(tmp_path, monkeypatch):
+    names = ("AOA", "correct (100 users)", "random sample (100 users)")
+    compute = EVALUATORS["correct (100 users)"].compute
+
+    def warn_on_the_second_split(context: Context) -> pd.DataFrame:
+        return compute(context).assign(warned=context.seed == 1)
+
+    warning = replace(EVALUATORS["correct (100 users)"], compute=warn_on_the_second_split)
+    monkeypatch.setitem(EVALUATORS, "correct (100 users)", warning)
+    for number in range(2):
+        task = cells.Task(log="simulated", number=number, data=Path(), cache=tmp_path, evaluators=names)
+        cells.run_task(task)
+    results = scores.read_log(tmp_path, "simulated", range(2), names)
+    assert results.warnings == {"correct (100 users)": (1, 2)}
+    assert tabulate_warnings([results]).splitlines()[2:] == ["| simulated | correct (100 users) | 1 | 2 |"]
+    assert tabulate_warnings([replace(results, warnings={})]) == ""
+
+
+@pytest.mark.parametrize("is_explained", [True, False])
+def test_estimates_of_correct_state_its_warning(prepared: PreparedSplit, monkeypatch, is_explained):
+    monkeypatch.setattr(Correction, "explained", is_explained)
+    for name in ("correct (100 users)", "correct, nobody exposed"):
+        cell = cells.compute_estimates(EVALUATORS[name], prepared)
+        assert cell["warned"] == (not is_explained)
+    assert "warned" not in cells.compute_estimates(EVALUATORS["random sample (100 users)"], prepared)
 
 
 def test_the_page_quotes_the_errors_of_the_tables():
