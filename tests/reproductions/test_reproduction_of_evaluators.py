@@ -620,6 +620,37 @@ def test_only_by_atop_on_kuairand_does_exposure_of_100_users_improve_the_ranking
     assert improved == {("atop", "kuairand")}
 
 
+def test_only_by_atop_on_kuairand_do_weights_improve_the_ranking_significantly():
+    frame = pd.read_csv(PAGE.parent / "tables" / "evaluators" / "scores.csv")
+    frame["baseline"] = [scores.BASELINES[EVALUATORS[name].estimand] for name in frame["evaluator"]]
+    scored = frame.set_index(["metric", "log", "evaluator"])
+    improved = set()
+    for row in frame[frame["evaluator"].str.startswith("SNIPS")].itertuples():
+        if scored.loc[(row.metric, row.log, row.baseline), "tau_high"] < row.tau_low:
+            improved.add((row.metric, row.log))
+    assert improved == {("atop", "kuairand")}
+    aoa = scored.loc[("atop", "kuairand", "AOA"), "tau"]
+    weighted = scored.loc[("atop", "kuairand", "SNIPS pooled, γ = 0"), "tau"]
+    sentence = (
+        f"Kendall's τ (1 is the true order, 0 an unrelated one) rises from {aoa:.2f} to {weighted:.2f}."
+    )
+    assert sentence in re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
+
+
+def test_the_page_quotes_the_number_of_warnings():
+    frame = pd.read_csv(PAGE.parent / "tables" / "evaluators" / "evaluators-warnings.csv")
+    assert (frame["splits"] == 10).all()
+    counts = frame.set_index(["evaluator", "log"])["splits with a warning"]
+    words = {0: "none", 4: "four", 5: "five", 10: "ten"}
+    small = [words[counts["correct (100 users)", log]] for log in ("kuairand", "coat", "cm100k")]
+    large = [words[counts["correct (half of the users)", log]] for log in ("kuairand", "coat", "cm100k")]
+    sentence = f"on all {small[0]} splits of KuaiRand, on {small[1]} of Coat and on {small[2]} of CM100K; "
+    sentence += f"with half of the users, on {large[0]}, {large[1]} and {large[2]}."
+    assert sentence in re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
+    warned = counts[counts > 0].index.get_level_values("evaluator")
+    assert set(warned) == {"correct (100 users)", "correct (half of the users)"}
+
+
 def test_the_context_documents_what_an_evaluator_may_read():
     text = GUIDE.read_text("utf-8")
     documented = re.findall(r"^\| `context\.(\w+)", text, re.M)
