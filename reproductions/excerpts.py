@@ -83,6 +83,7 @@ def format_excerpt(excerpt: Excerpt) -> str:
 # --- Evaluators -------------------------------------------------------------------------------------------
 
 EVALUATOR_SCORES = "evaluators/scores.csv"
+EVALUATOR_WARNINGS = "evaluators/evaluators-warnings.csv"
 EVALUATOR_LOGS = {"coat": "Coat", "cm100k": "CM100K", "kuairand": "KuaiRand"}
 SHOWN_EVALUATORS = {
     "AOA": "AOA",
@@ -96,25 +97,29 @@ SHOWN_EVALUATORS = {
 }
 
 
-# Evaluators and logs on which `correct` warns that its model does not explain the log.
-WARNED = {("correct (100 users)", "kuairand")}
-
-
 def format_tau(tau: float) -> str:
     """Return τ with two digits, a minus sign that is not a hyphen, and none before zero."""
     return f"{round(tau, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def list_always_warned() -> set[tuple[str, str]]:
+    """Return the evaluators and logs with a warning on every split that the model does not fit the log."""
+    warnings = pd.read_csv(TABLES / EVALUATOR_WARNINGS)
+    is_always = warnings["splits with a warning"] == warnings["splits"]
+    return set(zip(warnings.loc[is_always, "evaluator"], warnings.loc[is_always, "log"], strict=True))
 
 
 def format_evaluators() -> str:
     """Return the error relative to AOA and Kendall's τ of a few evaluators, means over metrics."""
     scores = pd.read_csv(TABLES / EVALUATOR_SCORES)
     means = scores.groupby(["log", "evaluator"])[["relative_error", "tau"]].mean()
+    always_warned = list_always_warned()
     rows = []
     for evaluator, label in SHOWN_EVALUATORS.items():
         errors = []
         taus = []
         for log in EVALUATOR_LOGS:
-            mark = " (warned)" if (evaluator, log) in WARNED else ""
+            mark = " (warned)" if (evaluator, log) in always_warned else ""
             errors.append(f"{100 * means.loc[(log, evaluator), 'relative_error']:.0f}{mark}")
             taus.append(f"{format_tau(means.loc[(log, evaluator), 'tau'])}{mark}")
         rows.append([label, *errors, *taus])

@@ -26,7 +26,7 @@ from reproductions.evaluators.context import PreparedSplit, prepare_split
 from reproductions.evaluators.logs import LOGS
 from reproductions.evaluators.plugins import call_plugin, hash_library, hash_source, load_plugins
 from reproductions.evaluators.recommenders import list_recommenders
-from reproductions.evaluators.registry import EVALUATORS, Evaluator, check_estimates
+from reproductions.evaluators.registry import EVALUATORS, WARNED, Evaluator, check_estimates
 from reproductions.evaluators.truth import measure_truth
 
 TRUTH = "truth"
@@ -144,6 +144,8 @@ def compute_estimates(evaluator: Evaluator, prepared: PreparedSplit) -> dict[str
     cell: dict[str, Any] = {}
     for column in ("estimate", "low", "high"):
         cell[column] = frame[column].to_numpy(dtype=float).reshape(shape).tolist()
+    if WARNED in estimates:
+        cell[WARNED] = bool(estimates[WARNED].any())
     return cell
 
 

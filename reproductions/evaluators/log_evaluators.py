@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from ipseval import PowerLawPropensity
+from ipseval.correction import CORRECTED
 from ipseval.errors import InputError
 from ipseval.propensity import JainPropensity, Propensity, count_recommendations, fit_gamma
 from ipseval.ranking import top_items
 from reproductions.evaluators.context import Context, Estimand, take_estimates
 from reproductions.evaluators.recommenders import FACTOR_MODELS
-from reproductions.evaluators.registry import Needs, add_evaluator
+from reproductions.evaluators.registry import WARNED, Needs, add_evaluator
 from reproductions.field_study import ONE_THREAD
 
 YANG = "Yang et al., RecSys 2018, doi 10.1145/3240323.3240355"
@@ -146,15 +147,22 @@ def correct_log_interactions(context: Context) -> pd.DataFrame:
 
 
 def take_correction(
-    context: Context, n_users: int | None, *, uses_interactions: bool, row: str = "corrected"
+    context: Context, n_users: int | None, *, uses_interactions: bool, row: str = CORRECTED
 ) -> pd.DataFrame:
-    """Return the rows of one estimator from a correction; refuse what the log does not have."""
+    """Return the rows of one estimator from a correction; refuse what the log does not have.
+
+    The rows of the bias-corrected estimate state whether the correction warned.
+    """
     if uses_interactions and context.interactions is None:
         raise InputError("this log has positive interactions only")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        frame = context.correct(n_users, uses_interactions=uses_interactions).frame
+        correction = context.correct(n_users, uses_interactions=uses_interactions)
+    frame = correction.frame
     frame = frame[frame["estimator"] == row]
     if frame.empty:
         raise InputError(f"correct gives no {row}, because the exposure overlaps with training")
-    return take_estimates(frame)
+    estimates = take_estimates(frame)
+    if row == CORRECTED:
+        estimates[WARNED] = not correction.explained
+    return estimates

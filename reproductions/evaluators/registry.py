@@ -16,6 +16,8 @@ ComputeEstimates = Callable[[Context], pd.DataFrame]
 # What an evaluator needs, in the order of the tables.
 NEEDS: tuple[Needs, ...] = ("log", "measured", "100 users", "half of the users")
 COLUMNS = ("model", "metric", "estimate", "low", "high")
+# Optional column: whether the method warned that its model does not fit the log, the same in all rows.
+WARNED = "warned"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,8 @@ class Evaluator:
     citation : str
         Paper that states the method.
     compute : callable
-        Context -> frame with the columns model, metric, estimate, low, high.
+        Context -> frame with the columns model, metric, estimate, low, high, and `warned` where the method
+        warns of logs that its model does not fit.
     estimand : {"interactions", "users"}
         Whether the mean is over relevant interactions or over users.
     needs : str

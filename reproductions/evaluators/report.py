@@ -127,6 +127,20 @@ def compute_ceilings(results: LogResults) -> list[float]:
     return [compute_tau_ceiling(tau) for tau in tau_of_halves]
 
 
+def tabulate_warnings(all_results: Sequence[LogResults]) -> str:
+    """Return on how many splits each evaluator warned that its model does not fit the log.
+
+    The text is empty if no evaluator can warn.
+    """
+    rows = []
+    for results in all_results:
+        for name, (n_warned, n_splits) in results.warnings.items():
+            rows.append((results.log, name, f"{n_warned}", f"{n_splits}"))
+    if not rows:
+        return ""
+    return markdown(("log", "evaluator", "splits with a warning", "splits"), rows)
+
+
 def tabulate_winners(all_results: Sequence[LogResults], scores: ScoresByLog) -> str:
     """Return, by log and metric, the evaluator with the smallest error for each kind of data at hand."""
     rows = []
@@ -382,6 +396,9 @@ def make_tables(all_results: Sequence[LogResults], scores: ScoresByLog) -> dict[
     gain_of_correct = tabulate_gain_of_correct(scores)
     if gain_of_correct:
         tables["evaluators-gain"] = gain_of_correct
+    warned = tabulate_warnings(all_results)
+    if warned:
+        tables["evaluators-warnings"] = warned
     if len(all_results) > 1:
         tables["evaluators-all-ranks"] = tabulate_ranks(scores)
         tables["evaluators-agreement"] = tabulate_agreement(scores)

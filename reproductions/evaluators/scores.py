@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from reproductions.evaluators.cells import TRUTH, read_cells
 from reproductions.evaluators.context import Estimand
-from reproductions.evaluators.registry import EVALUATORS, Evaluator
+from reproductions.evaluators.registry import EVALUATORS, WARNED, Evaluator
 from reproductions.evaluators.truth import ESTIMANDS
 
 Z = 1.959963984540054
@@ -60,6 +60,9 @@ class LogResults:
         Estimate, lower and upper limit of each evaluator; NaN where it gives none.
     refusals : mapping of name to str
         Reason of evaluators that gave nothing on any split.
+    warnings : mapping of name to (n_warned, n_splits)
+        Splits on which an evaluator warned that its model does not fit the log, and splits with estimates; of
+        evaluators that can warn.
     """
 
     log: str
@@ -69,6 +72,7 @@ class LogResults:
     truth: dict[Estimand, TruthArrays]
     estimates: dict[str, np.ndarray]
     refusals: dict[str, str]
+    warnings: dict[str, tuple[int, int]]
     counts: dict[str, float]
     seconds: float
 
@@ -87,12 +91,16 @@ def read_log(cache: Path, log: str, splits: Sequence[int], evaluators: Sequence[
     shape = (len(models), len(metrics))
     estimates = {}
     refusals = {}
+    warnings = {}
     for name in evaluators:
         parts = [read_estimates(cells[name], shape) for cells in files]
         estimates[name] = np.stack(parts, axis=1)
         reasons = [cells[name]["refused"] for cells in files if "refused" in cells[name]]
         if len(reasons) == len(files):
             refusals[name] = reasons[0]
+        warned = [cells[name][WARNED] for cells in files if WARNED in cells[name]]
+        if warned:
+            warnings[name] = (sum(warned), len(warned))
     seconds = sum(cell["seconds"] for cells in files for cell in cells.values())
     return LogResults(
         log=log,
@@ -102,6 +110,7 @@ def read_log(cache: Path, log: str, splits: Sequence[int], evaluators: Sequence[
         truth={estimand: stack_truth([truth[estimand] for truth in truths]) for estimand in ESTIMANDS},
         estimates=estimates,
         refusals=refusals,
+        warnings=warnings,
         counts=average_counts(truths),
         seconds=seconds,
     )

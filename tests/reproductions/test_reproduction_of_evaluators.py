@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from ipseval import PowerLawPropensity
+from ipseval.correction import Correction
 from ipseval.metrics import metric
 from reproductions import evaluators
 from reproductions.evaluators import EVALUATORS, LOGS, Context, cells, comparison, plugins, scores, truth
@@ -24,7 +25,12 @@ from reproductions.evaluators.__main__ import main
 from reproductions.evaluators.context import PreparedSplit, prepare_split
 from reproductions.evaluators.recommenders import list_recommenders
 from reproductions.evaluators.registry import add_evaluator, check_estimates
-from reproductions.evaluators.report import list_rows, tabulate_gain_of_correct, write_frame
+from reproductions.evaluators.report import (
+    list_rows,
+    tabulate_gain_of_correct,
+    tabulate_warnings,
+    write_frame,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "evaluators.md"
@@ -536,6 +542,34 @@ def test_the_example_of_the_page_can_be_added_and_checked(tmp_path, capsys):
     assert "The file adds 0 evaluators and 1 log." in printed
 
 
+@pytest.mark.usefixtures("few_recommenders")
+def test_warnings_of_correct_are_counted(tmp_path, monkeypatch):
+    names = ("AOA", "correct (100 users)", "random sample (100 users)")
+    compute = EVALUATORS["correct (100 users)"].compute
+
+    def warn_on_the_second_split(context: Context) -> pd.DataFrame:
+        return compute(context).assign(warned=context.seed == 1)
+
+    warning = replace(EVALUATORS["correct (100 users)"], compute=warn_on_the_second_split)
+    monkeypatch.setitem(EVALUATORS, "correct (100 users)", warning)
+    for number in range(2):
+        task = cells.Task(log="simulated", number=number, data=Path(), cache=tmp_path, evaluators=names)
+        cells.run_task(task)
+    results = scores.read_log(tmp_path, "simulated", range(2), names)
+    assert results.warnings == {"correct (100 users)": (1, 2)}
+    assert tabulate_warnings([results]).splitlines()[2:] == ["| simulated | correct (100 users) | 1 | 2 |"]
+    assert tabulate_warnings([replace(results, warnings={})]) == ""
+
+
+@pytest.mark.parametrize("is_explained", [True, False])
+def test_estimates_of_correct_state_its_warning(prepared: PreparedSplit, monkeypatch, is_explained):
+    monkeypatch.setattr(Correction, "explained", is_explained)
+    for name in ("correct (100 users)", "correct, nobody exposed"):
+        cell = cells.compute_estimates(EVALUATORS[name], prepared)
+        assert cell["warned"] == (not is_explained)
+    assert "warned" not in cells.compute_estimates(EVALUATORS["random sample (100 users)"], prepared)
+
+
 def test_the_page_quotes_the_errors_of_the_tables():
     frame = pd.read_csv(PAGE.parent / "tables" / "evaluators" / "scores.csv")
     frame["share"] = frame["error"] / frame["mean_truth"]
@@ -584,6 +618,37 @@ def test_only_by_atop_on_kuairand_does_exposure_of_100_users_improve_the_ranking
     }
     assert len(cells) == 9
     assert improved == {("atop", "kuairand")}
+
+
+def test_only_by_atop_on_kuairand_do_weights_improve_the_ranking_significantly():
+    frame = pd.read_csv(PAGE.parent / "tables" / "evaluators" / "scores.csv")
+    frame["baseline"] = [scores.BASELINES[EVALUATORS[name].estimand] for name in frame["evaluator"]]
+    scored = frame.set_index(["metric", "log", "evaluator"])
+    improved = set()
+    for row in frame[frame["evaluator"].str.startswith("SNIPS")].itertuples():
+        if scored.loc[(row.metric, row.log, row.baseline), "tau_high"] < row.tau_low:
+            improved.add((row.metric, row.log))
+    assert improved == {("atop", "kuairand")}
+    aoa = scored.loc[("atop", "kuairand", "AOA"), "tau"]
+    weighted = scored.loc[("atop", "kuairand", "SNIPS pooled, γ = 0"), "tau"]
+    sentence = (
+        f"Kendall's τ (1 is the true order, 0 an unrelated one) rises from {aoa:.2f} to {weighted:.2f}."
+    )
+    assert sentence in re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
+
+
+def test_the_page_quotes_the_number_of_warnings():
+    frame = pd.read_csv(PAGE.parent / "tables" / "evaluators" / "evaluators-warnings.csv")
+    assert (frame["splits"] == 10).all()
+    counts = frame.set_index(["evaluator", "log"])["splits with a warning"]
+    words = {0: "none", 4: "four", 5: "five", 10: "ten"}
+    small = [words[counts["correct (100 users)", log]] for log in ("kuairand", "coat", "cm100k")]
+    large = [words[counts["correct (half of the users)", log]] for log in ("kuairand", "coat", "cm100k")]
+    sentence = f"on all {small[0]} splits of KuaiRand, on {small[1]} of Coat and on {small[2]} of CM100K; "
+    sentence += f"with half of the users, on {large[0]}, {large[1]} and {large[2]}."
+    assert sentence in re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
+    warned = counts[counts > 0].index.get_level_values("evaluator")
+    assert set(warned) == {"correct (100 users)", "correct (half of the users)"}
 
 
 def test_the_context_documents_what_an_evaluator_may_read():

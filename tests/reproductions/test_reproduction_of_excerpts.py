@@ -59,4 +59,6 @@ def test_the_errors_of_evaluators_are_those_of_the_tables_of_the_logs():
         complete = pd.read_csv(excerpts.TABLES / "evaluators" / f"evaluators-{log}.csv", index_col=0)
         for line, evaluator in zip(lines, excerpts.SHOWN_EVALUATORS, strict=True):
             error = complete.loc[evaluator, "error, % of AOA's"].split(" ")[0]
-            assert line.split("|")[2 + position].strip().removesuffix(" (warned)") == error
+            is_warned = evaluator == "correct (100 users)" and log == "kuairand"
+            mark = " (warned)" if is_warned else ""
+            assert line.split("|")[2 + position].strip() == f"{error}{mark}"
