@@ -290,6 +290,7 @@ def build_estimate(
     is_probability: bool,
     n_relevant: NRelevant,
     list_notes: Sequence[Note] = (),
+    metric_notes: Sequence[Note] = (),
 ) -> Estimate:
     """Build an estimate with its guarantee and notes from sums over users."""
     # Weights cancel where no user has more than one positive, unless they are summed over users.
@@ -316,7 +317,7 @@ def build_estimate(
         sums=sums,
         n_positives=size.n_positives,
         claim=claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
-        notes=(*notes, *list_notes),
+        notes=(*notes, *metric_notes, *list_notes),
         list_notes=tuple(list_notes),
         estimand=estimand,
         weighted=estimator.weighted,

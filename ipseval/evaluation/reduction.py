@@ -407,6 +407,9 @@ def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, 
     estimates = {}
     for index, model in enumerate(reduction.models):
         for metric in request.metrics:
+            metric_notes = []
+            if metric.label in request.map_labels:
+                metric_notes.append(Note.create("map_at_cutoff", cutoff=metric.cutoff))
             notes: list[Note] = []
             if reduction.list_counts:
                 notes = collect_list_notes(
@@ -424,5 +427,6 @@ def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, 
                     is_probability=request.is_probability,
                     n_relevant=request.n_relevant_kind,
                     list_notes=notes,
+                    metric_notes=metric_notes,
                 )
     return estimates

@@ -21,7 +21,7 @@ from ipseval.estimators.labels import default_estimators, resolve_estimator
 from ipseval.estimators.sample import NRelevantLike, SampleSize, build_sample, check_sampled_lists
 from ipseval.inference.intervals import INTERVAL_METHODS
 from ipseval.metrics import Metric
-from ipseval.metrics.labels import resolve_metrics
+from ipseval.metrics.labels import find_map_labels, resolve_metrics
 from ipseval.propensity import (
     ImpressionPropensity,
     KnownPropensity,
@@ -80,7 +80,10 @@ def check_options(options: Mapping[str, object], known: type) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """The request of an evaluation, with labels resolved and every option checked."""
+    """The request of an evaluation, with labels resolved and every option checked.
+
+    `map_labels` are the labels of metrics that were requested as map@k, which has two definitions.
+    """
 
     metrics: Sequence[Metric]
     estimators: Sequence[Estimator]
@@ -93,6 +96,7 @@ class Request:
     low_ess: LowEss = "warn"
     interval: IntervalMethod = "normal"
     rng: RngLike = None
+    map_labels: frozenset[str] = frozenset()
 
     @classmethod
     def from_arguments(
@@ -105,8 +109,10 @@ class Request:
     ) -> Request:
         """Return the request with these metrics, estimators and options."""
         check_options(options, Options)
+        labels = as_list(metrics, "metrics")
         return cls(
-            metrics=tuple(resolve_metrics(metrics)),
+            metrics=tuple(resolve_metrics(labels)),
+            map_labels=find_map_labels(labels),
             estimators=tuple(resolve_estimators(estimators, propensity)),
             propensity=propensity,
             has_rewards=has_rewards,

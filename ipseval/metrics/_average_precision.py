@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import comb
+from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
@@ -23,29 +25,38 @@ from ipseval.metrics._ties import (
     sum_previous,
 )
 from ipseval.metrics._user_buckets import count_preceding_rows
-from ipseval.metrics.base import Definition, Metric
+from ipseval.metrics.base import Definition, Metric, Parameter, build_choice_parser
 from ipseval.ranking import RankedPositives
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieRule
 
 MAX_LISTED_POSITIVES = 6  # tied positives of a user whose 2^g subsets are all listed
+DENOMINATOR = Parameter(
+    "min",
+    build_choice_parser("min", "s"),
+    "min(s, k): a list of k relevant items scores 1; or s, as in trec_eval, ranx and RecTools",
+)
 
 
 @dataclass(frozen=True, repr=False)
 class AveragePrecision(Metric):
-    """Average precision: Σ_{i∈S, r_i≤k} prec(r_i) / min(s, k).
+    """Average precision: Σ_{i∈S, r_i≤k} prec(r_i) / min(s, k), or / s with denominator "s".
 
-    prec(r) is the share of relevant items among the first r. As a sum over pairs: prec(r_i) = (1 + #{j ∈ S
-    above i}) / r_i. The unbiased form gives the item itself one factor ŷ_i and each pair ŷ_i ŷ_j: Σ_i
-    (ŷ_i/r_i)(1 + Σ_{j above i} ŷ_j) / min(s, k).
+    prec(r) is the share of relevant items among the first r. The denominator "s" is that of map_cut_k of
+    trec_eval; without a cutoff, both are s. As a sum over pairs: prec(r_i) = (1 + #{j ∈ S above i}) / r_i. The
+    unbiased form gives the item itself one factor ŷ_i and each pair ŷ_i ŷ_j: Σ_i (ŷ_i/r_i)(1 + Σ_{j above i}
+    ŷ_j) over the denominator.
 
     With weights: Σ_{r_i≤k} w_i prec_w(r_i) over the sum of the min(k, s) largest weights, where prec_w(r) =
     W(r)/(W(r) + w̄ neg(r)), W(r) the weight of the positives at ranks ≤ r, neg(r) the number of non-positives
-    there and w̄ the user's mean weight. A perfect ranker has 1 in any order of its positives.
+    there and w̄ the user's mean weight. A perfect ranker has 1 in any order of its positives. With the
+    denominator "s", the sum is divided by Σw, as in every mean over the relevant items.
 
     Ties with weights under "expected": the ranks of the tied positives have their exact distribution. The
     choice of the positives above enters by the mean, variance and skewness of their total weight; it is exact
     for up to six tied positives, and for equal weights.
     """
+
+    denominator: Literal["min", "s"] = "min"
 
     name = "ap"
     aliases = ("map", "average_precision")
@@ -53,11 +64,23 @@ class AveragePrecision(Metric):
     kind = "pairwise"
     needs_n_relevant = True
     needs_independence = True
-    definition = Definition(
-        formula="Σ_{i∈S, r_i≤k} prec(r_i) / min(s, k)",
-        denominator="min(s, k); s without a cutoff",
-        plug_in="Σ_{r_i≤k} w_i W(r_i)/(W(r_i) + w̄ neg(r_i)) over the sum of the min(k, m) largest w",
-    )
+    parameters = MappingProxyType({"denominator": DENOMINATOR})
+
+    @property
+    def definition(self) -> Definition:  # type: ignore[override]
+        """Formula and conventions of the metric, which depend on the denominator."""
+        weighted = "Σ_{r_i≤k} w_i W(r_i)/(W(r_i) + w̄ neg(r_i))"
+        if self.denominator == "s":
+            return Definition(
+                "Σ_{i∈S, r_i≤k} prec(r_i) / s",
+                "s, also for s > k",
+                plug_in=f"{weighted} over Σw",
+            )
+        return Definition(
+            "Σ_{i∈S, r_i≤k} prec(r_i) / min(s, k)",
+            "min(s, k); s without a cutoff",
+            plug_in=f"{weighted} over the sum of the min(k, m) largest w",
+        )
 
     def _value_at_rank(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return 1 / rank
@@ -68,14 +91,11 @@ class AveragePrecision(Metric):
         if weights is None:
             ones = np.ones(len(positives))
             return self._compute_pair_sum(positives, ones, rule) / self._compute_denominator(positives.counts)
-        largest = sort_descending(positives, weights)
-        if self.cutoff is not None:
-            largest = np.where(count_preceding_rows(positives) < self.cutoff, largest, 0.0)
         mean = positives.mean_by_user(weights)
         scaled_weights = weights / mean[positives.segment]
         ranges = find_rank_ranges(positives, rule)
         total = compute_by_user(positives, ranges, scaled_weights, partial(self._compute_weighted_sums, rule))
-        return total * mean / positives.sum_by_user(largest)
+        return total * mean / self._compute_weight_sum(positives, weights)
 
     def _unbiased(
         self, positives: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
@@ -84,11 +104,18 @@ class AveragePrecision(Metric):
         return self._compute_pair_sum(positives, inverse, rule) / self._compute_denominator(n_relevant)
 
     def _compute_denominator(self, n_relevant: FloatArray | IntArray) -> FloatArray:
-        """Return min(s, k) as floats; s without a cutoff."""
+        """Return min(s, k), or s, as floats; s without a cutoff."""
         cutoff = np.inf
-        if self.cutoff is not None:
+        if self.denominator == "min" and self.cutoff is not None:
             cutoff = float(self.cutoff)
         return np.minimum(n_relevant, cutoff)
+
+    def _compute_weight_sum(self, positives: RankedPositives, weights: FloatArray) -> FloatArray:
+        """Return the sum of the min(k, s) largest weights of each user, or of all its weights."""
+        largest = sort_descending(positives, weights)
+        if self.denominator == "min" and self.cutoff is not None:
+            largest = np.where(count_preceding_rows(positives) < self.cutoff, largest, 0.0)
+        return positives.sum_by_user(largest)
 
     def _is_inside(self, groups: TieGroups, rank: FloatArray) -> BoolArray:
         """Return which entries are positives at a rank up to the cutoff."""

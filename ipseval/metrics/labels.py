@@ -106,6 +106,10 @@ METRICS = Registry("metric", "ipseval.metrics", _class_by_name(), _check_metric_
 TREC_NAMES = {"recip_rank": "rr"}
 _AT_LABEL = re.compile(r"^([a-z_]+)_at_(\d+)$")  # names of functions, such as ndcg_at_10
 _TREC_LABEL = re.compile(r"(ndcg|map|recall|p|success|recip_rank)(?:_cut)?_(\d+)")
+# Average precision with a cutoff by trec_eval and by ir_measures, which divide by s, and the name without a library.
+_TREC_AP_LABEL = re.compile(r"map_cut_(\d+)")
+_IR_MEASURES_AP_LABEL = re.compile(r"AP@(\d+)")
+_MAP_LABEL = re.compile(r"map@\d+")
 
 
 @public_function
@@ -124,7 +128,8 @@ def metric(
     ----------
     label : str or Metric
         A label such as "recall@10", "auc", "rbp(0.9)" or "dcg(gain=exponential)@10", in any case. Common
-        other names are accepted ("mrr", "map@10", "hr@10", "p@5"). A Metric object is returned as it is.
+        other names are accepted ("mrr", "hr@10", "p@5"). "map@10" is "ap@10", and "map_cut_10" of trec_eval is
+        "ap(denominator=s)@10". A Metric object is returned as it is.
     sampled : str, optional
         "bv", "mle", "cls", "rank", "ls", "importance" or "none": the metric for ranks among sampled
         candidates, corrected by that method of `correct_sampled`; its label is "recall@10~bv". The value of a
@@ -203,6 +208,21 @@ def resolve_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
     return distinct_labels(metric_objects, "metrics")
 
 
+def find_map_labels(metrics: Iterable[object]) -> frozenset[str]:
+    """Return the labels of the metrics that were requested as map@k, for which libraries have two definitions.
+
+    Examples
+    --------
+    >>> find_map_labels(["MAP@5", "ap@10", "map", "map_cut_20"])
+    frozenset({'ap@5'})
+    """
+    labels = set()
+    for label in metrics:
+        if isinstance(label, str) and _MAP_LABEL.fullmatch(_convert_trec_label(label.strip().lower())):
+            labels.add(parse_metric(label).label)
+    return frozenset(labels)
+
+
 def parse_metric(label: str | Metric, **parameters: Any) -> Metric:
     """Return the metric of a label, with `parameters` as in `ipseval.metric`.
 
@@ -216,7 +236,7 @@ def parse_metric(label: str | Metric, **parameters: Any) -> Metric:
             raise InputError(f"{label.label} is a Metric object already; options go with a label.")
         return check_weight_invariance(label)
     if type(label).__module__.split(".")[0] == "ir_measures":
-        label = str(label)
+        label = _IR_MEASURES_AP_LABEL.sub(r"ap(denominator=s)@\1", str(label))
     if not isinstance(label, str):
         raise InputError(
             f"a metric is a label such as 'recall@10' or a Metric object; got {type(label).__name__}."
@@ -246,6 +266,7 @@ def _convert_trec_label(label: str) -> str:
     """Return the label of a metric that is written as ndcg_cut_10 or ndcg_at_10; others unchanged."""
     if label in TREC_NAMES:
         return TREC_NAMES[label]
+    label = _TREC_AP_LABEL.sub(r"ap(denominator=s)@\1", label)
     label = _AT_LABEL.sub(r"\1@\2", label)
     match = _TREC_LABEL.fullmatch(label)
     if match is None:

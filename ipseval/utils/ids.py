@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -123,8 +123,11 @@ def to_id_array(ids: object, name: str) -> AnyArray:
 TEXT_KIND = "string"  # of Python text, as pandas calls it, and of NumPy text of any length
 
 
-def unify_id_types(arrays: list[AnyArray], name: str) -> list[AnyArray]:
-    """Return arrays of ids converted to one type, or raise `InputError` if ids would change."""
+def unify_id_types(arrays: list[AnyArray], name: str, sources: Sequence[str] = ()) -> list[AnyArray]:
+    """Return arrays of ids converted to one type, or raise `InputError` if ids would change.
+
+    `sources` are the names of the arrays, for the error.
+    """
     non_empty = []
     for array in arrays:
         if array.size:
@@ -145,15 +148,31 @@ def unify_id_types(arrays: list[AnyArray], name: str) -> list[AnyArray]:
     elif kinds == {TEXT_KIND}:
         common = np.dtype(object)
     if common is None:
-        types = "; ".join(f"{array.dtype}: {format_examples(array)}" for array in non_empty)
+        types = "; ".join(_describe_types(arrays, sources))
         raise InputError(f"{name} has ids of different types ({types}); {_advise_on_types(kinds)}")
     return [array.astype(common) for array in arrays]
+
+
+def _describe_types(arrays: list[AnyArray], sources: Sequence[str]) -> list[str]:
+    """Return the type of each array that has ids, with examples, and the name of the array if it is given."""
+    descriptions = []
+    for position, array in enumerate(arrays):
+        if not array.size:
+            continue
+        description = f"{array.dtype}: {format_examples(array)}"
+        if sources:
+            description = f"{sources[position]}, {description}"
+        descriptions.append(description)
+    return descriptions
 
 
 def _advise_on_types(kinds: set[str]) -> str:
     """Return the advice on ids of kinds without a common type."""
     if TEXT_KIND in kinds and kinds <= {"i", "u", TEXT_KIND}:
-        return "convert them to one type, such as text: pd.read_csv(…, dtype=str) reads ids as text."
+        return (
+            "convert them to one type, such as text: pd.read_csv(…, dtype=str) reads ids as text, and "
+            "ipseval.read(path).to_frame().astype(dict(user=str, item=str)) makes those of a log or qrels text."
+        )
     advice = "convert them to one type."
     if kinds <= {"i", "u", "f"}:
         return f"{advice} From {EXACT} on, doubles cannot represent every whole number."
@@ -201,16 +220,19 @@ def _kind(array: AnyArray) -> str:
     return array.dtype.kind
 
 
-def find_positions(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True) -> IntArray:
+def find_positions(
+    labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True, sources: Sequence[str] = ()
+) -> IntArray:
     """Return the position in `ids` of each label, and −1 for labels that are not in `ids`.
 
-    With `strict`, ids of different types are an `InputError`; without it, they match nothing.
+    With `strict`, ids of different types are an `InputError`, which names the `sources` of labels and ids if they
+    are given; without it, they match nothing.
     """
     if not strict and _is_numeric(labels) != _is_numeric(ids):
         return np.full(labels.size, -1)
     if not strict and not _is_numeric(labels) and _kind(labels) != _kind(ids):
         return np.full(labels.size, -1)
-    same_type_labels, same_type_ids = unify_id_types([labels, ids], name)
+    same_type_labels, same_type_ids = unify_id_types([labels, ids], name, sources)
     index = pd.Index(same_type_ids, dtype=same_type_ids.dtype, tupleize_cols=False)
     targets = pd.Index(same_type_labels, dtype=same_type_labels.dtype, tupleize_cols=False)
     return index.get_indexer(targets).astype(np.int64)

@@ -186,6 +186,13 @@ WORDINGS = {
         "note",
         lambda n: f"{format_count(n, 'positive')} without a propensity left out of all averages, aoa too",
     ),
+    "map_at_cutoff": Wording(
+        "note",
+        lambda cutoff: (
+            f"the requested map@{cutoff} is ap@{cutoff}, which divides by min(s, {cutoff}) for s relevant items; "
+            f"ranx, trec_eval and RecTools divide by s, as ap(denominator=s)@{cutoff} does"
+        ),
+    ),
     "ratio_of_sums": Wording("note", _fixed("a ratio of sums over users, and not a mean of values of users")),
     "undefined": Wording("note", _fixed("undefined, as no user has a defined value")),
     "one_user": Wording("note", _fixed("one user: no standard error")),

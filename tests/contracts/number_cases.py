@@ -38,6 +38,7 @@ LABELS = [
     name + {"required": "@5", "optional": "", "none": ""}[one.takes_cutoff] for name, one in METRICS.items()
 ]
 LABELS += ["ndcg@5", "ap@5", "rr@5", "ndcg(gain=linear)@5", "precision(denominator=min)@5", "rbp(0.5)"]
+LABELS += ["ap(denominator=s)@5"]
 FEW = ("recall@5", "auc")
 
 

@@ -16,9 +16,15 @@ from tests.conftest import examples
 from tests.metric_labels import metric_labels
 
 LABELS = [*metric_labels(1, 3, 20), "precision(denominator=min)@3", "ndcg(gain=linear)@3", "rbp(0.5)@2"]
+LABELS += ["ap(denominator=s)@1", "ap(denominator=s)@3"]
 PLAIN = [label for label in LABELS if "gain" not in label]
-LISTS = [label for label in PLAIN if ipseval.metric(label).kind not in ("mean", "sum")]
-UNBIASED = [*metric_labels(5, with_ratios=False), "precision(denominator=min)@5"]
+# Weights do not change the value of the best order, except for a mean over all relevant items, as recall is.
+LISTS = [
+    label
+    for label in PLAIN
+    if ipseval.metric(label).kind not in ("mean", "sum") and not label.startswith("ap(denominator=s)")
+]
+UNBIASED = [*metric_labels(5, with_ratios=False), "precision(denominator=min)@5", "ap(denominator=s)@5"]
 
 weight = st.floats(1e-3, 1e3)
 

@@ -76,7 +76,10 @@ def test_from_frames_merges_repeats_of_the_test_part_and_counts_them() -> None:
 ONE = frame((0, 0))
 BAD_FRAMES = {
     r"column 'item' has 1 ids that are not in the given universe of 2 \(7;": ((0, 7), {"items": [0, 1]}),
-    "column 'user' of the frames has ids of different types": (("0", 1), {}),
+    r"column 'user' of the frames has ids of different types \(train, int64: 0; test, object: '0'\)": (
+        ("0", 1),
+        {},
+    ),
     "test part is empty": ((0, 0), {"overlap": "drop"}),
     "more than one part": ((0, 1), {"validation": ONE, "overlap": "drop"}),
     "Choices: drop, raise": ((0, 1), {"overlap": "keep"}),

@@ -16,7 +16,7 @@ from tests.golden import oracle
 from tests.metric_labels import metric_labels
 from tests.worlds import small_world
 
-LABELS = [*metric_labels(2, 3, with_ratios=False), "recall@50"]
+LABELS = [*metric_labels(2, 3, with_ratios=False), "recall@50", "ap(denominator=s)@2"]
 
 
 def test_the_sums_of_the_oracle_are_the_metrics_of_kind_sum():

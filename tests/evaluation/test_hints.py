@@ -309,3 +309,20 @@ def test_a_cutoff_larger_than_the_catalogue_is_warned_of(cutoff, is_warned):
     expected = f"recall@{cutoff}: the cutoff exceeds the 3 items of the catalogue, "
     assert any(text.startswith(expected) for text in texts) is is_warned
     assert np.isfinite(evaluation.frame["estimate"]).all()
+
+
+def test_a_result_states_which_definition_of_map_at_a_cutoff_it_has():
+    split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
+    scores = {"m": np.arange(6.0).reshape(2, 3)}
+    sentence = (
+        "the requested map@2 is ap@2, which divides by min(s, 2) for s relevant items; ranx, trec_eval and RecTools "
+        "divide by s, as ap(denominator=s)@2 does"
+    )
+    for label in ("map@2", "MAP@2", "map_at_2"):
+        evaluation = ipseval.evaluate(scores, split, metrics=[label])
+        assert evaluation.frame["metric"].tolist() == ["ap@2"]
+        assert evaluation.frame["note"].tolist() == [sentence]
+        assert f"Data T{sentence[1:]}." in " ".join(str(evaluation).split())
+
+    for label in ("ap@2", "map(denominator=min)@2", "map(denominator=s)@2", "map_cut_2", "map"):
+        assert ipseval.evaluate(scores, split, metrics=[label]).frame["note"].tolist() == [""]

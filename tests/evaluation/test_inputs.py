@@ -179,3 +179,22 @@ def test_an_item_without_a_value_leaves_its_positives_out_with_a_count():
 def test_propensities_that_cannot_be_read_lead_to_a_call(propensity, text):
     with pytest.raises(InputError, match=text):
         recall(SCORES, propensity=propensity)
+
+
+def test_numbers_in_files_match_text_in_memory_after_the_conversion_that_the_error_names(tmp_path):
+    (tmp_path / "train.csv").write_text("user,item\n1,10\n2,11\n")
+    (tmp_path / "qrels.txt").write_text("1 0 11 1\n2 0 10 1\n")
+    run = {"1": {"11": 2.0, "10": 1.0}, "2": {"11": 2.0, "10": 1.0}}
+    options = {"metrics": ["recall@1"]}
+    train, test = tmp_path / "train.csv", tmp_path / "qrels.txt"
+    conversion = r"ipseval\.read\(path\)\.to_frame\(\)\.astype\(dict\(user=str, item=str\)\)"
+    with pytest.raises(
+        ipseval.InputError, match=rf"\(the lists, object: '1', '2'; the split, int64: 1, 2\).*{conversion}"
+    ):
+        ipseval.evaluate({"run": run}, train=train, test=test, **options)
+
+    train = ipseval.read(train).to_frame().astype({"user": str, "item": str})
+    test = ipseval.read(test).to_frame().astype({"user": str, "item": str})
+    evaluation = ipseval.evaluate({"run": run}, train=train, test=test, **options)
+    # User 1 has item 11 at rank 1. Item 11 of user 2 is a training item, so that item 10 is at rank 1, too.
+    assert evaluation.frame["estimate"].tolist() == [1.0]

@@ -41,14 +41,17 @@ DENOMINATORS: dict[str, Callable[[int, int], int]] = {
     "mean_dcg": lambda s, depth: s,
     "adjusted_recall": min,
     "ap": min,
+    "ap over s": lambda s, depth: s,
 }
 
 
 def parse_label(label: str) -> tuple[str, int | None]:
-    """Return name and cutoff of a label; rbp has its p of 0.8, and precision over min(k, s) its other name."""
+    """Return name and cutoff of a label; rbp has its p of 0.8, and other denominators have names of their own."""
     name, _, k = label.partition("@")
     if name == "precision(denominator=min)":
         name = "adjusted_recall"
+    if name == "ap(denominator=s)":
+        name = "ap over s"
     return name.partition("(")[0], int(k) if k else None
 
 
@@ -80,12 +83,14 @@ def textbook(name: str, k: int | None, order: list[int], weights: dict[int, floa
     if name == "ndcg":
         best = sum(w * discount(r) for r, w in enumerate(largest[:depth], start=1))
         return sum(weights[i] * discount(rank[i]) for i in top) / best
-    if name == "ap":
+    if name in ("ap", "ap over s"):
         value = 0.0
         for i in top:
             gain = sum(w for j, w in weights.items() if rank[j] <= rank[i])
             misses = sum(1 for j in order if j not in weights and rank[j] < rank[i])
             value += weights[i] * gain / (gain + total / m * misses)
+        if name == "ap over s":
+            return value / total
         return value / sum(largest[:depth])
     if name == "hit":
         return 1.0 if top else 0.0

@@ -20,6 +20,7 @@ from tests.metric_labels import metric_labels
 N_USERS = 3
 N_ITEMS = 7
 LABELS = [*metric_labels(1, 3, 9, with_ratios=False), "precision(denominator=min)@3"]
+LABELS += ["ap(denominator=s)@1", "ap(denominator=s)@3"]
 
 scores = st.lists(st.integers(0, 4), min_size=N_ITEMS, max_size=N_ITEMS)
 relevant = st.sets(st.integers(0, N_ITEMS - 1), max_size=3)

@@ -59,6 +59,11 @@ LOG3 = math.log2(3)
         ("ap", [1, 3], 5, (1 + 2 / 3) / 2),
         ("ap@1", [1, 3], 5, 1.0),
         ("ap@2", [3, 4], 5, 0.0),
+        # Over s and not over min(s, k): prec(1) + prec(3) = 1 + 2/3, over five relevant items or over three.
+        ("ap(denominator=s)@3", [1, 3, 8, 9, 10], 20, (1 + 2 / 3) / 5),
+        ("ap@3", [1, 3, 8, 9, 10], 20, (1 + 2 / 3) / 3),
+        ("ap(denominator=s)@5", [1, 3], 5, (1 + 2 / 3) / 2),
+        ("ap(denominator=s)", [1, 3], 5, (1 + 2 / 3) / 2),
         ("rr", [3, 4], 5, 1 / 3),
         ("rr@2", [3, 4], 5, 0.0),
         ("hit@3", [3, 4], 5, 1.0),
@@ -229,3 +234,21 @@ def test_errors_of_ratings_are_absolute_or_squared(label, expected):
     assert metric.contributions(pairs).tolist() == expected
     assert metric.user_values(pairs, np.array([1.0, 3.0])).tolist() == [(expected[0] + 3 * expected[1]) / 4]
     assert (metric.mass(pairs).tolist(), metric.root) == ([4], label == "rmse")
+
+
+def test_weighted_ap_over_s_divides_by_all_weights_of_the_user():
+    # Weights 4, 1 and 1 at the ranks 1, 3 and 5, mean 2. Inside k = 3: 4 · 4/4 and 1 · 5/(5 + 2 · 1).
+    ranked = one_user([1, 3, 5], 6)
+    weights = np.array([4.0, 1.0, 1.0])
+    total = 4 + 5 / 7
+    assert value("ap(denominator=s)@3", ranked, weights=weights) == pytest.approx(total / 6, abs=1e-15)
+    assert value("ap@2", ranked, weights=weights) == pytest.approx(4 / 5, abs=1e-15)
+
+
+def test_unbiased_ap_over_s_divides_by_the_number_of_relevant_items():
+    # Observed at the ranks 1 and 3 with P = 1/2 and 1/4, so ŷ = 2 and 4, of s = 5 relevant items.
+    ranked = one_user([1, 3], 6)
+    total = 2 / 1 + 4 / 3 * (1 + 2)
+    for label, expected in (("ap(denominator=s)@3", total / 5), ("ap@3", total / 3)):
+        unbiased = ipseval.metric(label).unbiased(ranked, np.array([2.0, 4.0]), np.array([5.0]))
+        assert unbiased == pytest.approx([expected], abs=1e-15)

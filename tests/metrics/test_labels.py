@@ -25,6 +25,7 @@ LABELS = [
     "atop",
     "auc",
     "ap@5",
+    "ap(denominator=s)@5",
     "ndcg(gain=linear)",
     "rr",
     "hit@1",
@@ -64,6 +65,7 @@ def test_rbp_keeps_every_digit_of_its_parameter():
         (("rbp(0.5,p=0.6)",), {}, "gives p twice"),
         (("recall@10000001",), {}, "the cutoff must be at most 10,000,000; got 10,000,001"),
         (("ndcg(gain=cubic)@5",), {}, "not one of binary, linear, exponential"),
+        (("ap(denominator=k)@5",), {}, "'k' is not one of min, s"),
         ((5,), {}, "got int"),
         ((ipseval.metric("ap"),), {"gain": "linear"}, "already"),
         (("ndcg@5[ranx]",), {}, "cannot read the metric label 'ndcg@5.ranx.'; expected name, name@k or"),
@@ -79,6 +81,10 @@ def test_a_label_that_cannot_be_read_says_why(arguments: tuple, options: dict, m
     [
         ("Recall@10", "recall@10"),
         ("MAP@5", "ap@5"),
+        ("AP(Denominator=S)@5", "ap(denominator=s)@5"),
+        ("ap(s)@5", "ap(denominator=s)@5"),
+        ("map(denominator=min)@5", "ap@5"),
+        ("map_cut_5", "ap(denominator=s)@5"),  # trec_eval divides by s
         ("mrr", "rr"),
         ("HR@3", "hit@3"),
         ("Hit-Rate@3", "hit@3"),
@@ -90,6 +96,27 @@ def test_a_label_that_cannot_be_read_says_why(arguments: tuple, options: dict, m
 )
 def test_case_and_other_names_of_a_metric_do_not_matter(label, meant):
     assert metric(label).label == meant
+
+
+class Measure:
+    """A measure of ir_measures, which is recognised by its module."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Measure.__module__ = "ir_measures.measures"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [("AP@5", "ap(denominator=s)@5"), ("AP", "ap"), ("nDCG@5", "ndcg@5"), ("P@5", "precision@5")],
+)
+def test_a_measure_of_ir_measures_keeps_its_definition(text: str, label: str):
+    assert metric(Measure(text)).label == label
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tests.metric_labels import metric_labels
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 N_TYPES, N_ITEMS = 10, 30
-LABELS = [*metric_labels(5, with_ratios=False), "precision(denominator=min)@5"]
+LABELS = [*metric_labels(5, with_ratios=False), "precision(denominator=min)@5", "ap(denominator=s)@5"]
 SIGMAS = 4
 
 

@@ -205,11 +205,16 @@ def _has_footer(codes: IntArray, labels: list[str]) -> bool:
     return all(_WHOLE_NUMBER.fullmatch(text) for text in other_labels)
 
 
-def find_places(ids: AnyArray, universe: AnyArray, name: str, *, from_text: bool) -> IntArray:
-    """Return the position of each id in the universe, −1 for ids outside of it."""
+def find_places(
+    ids: AnyArray, universe: AnyArray, name: str, *, from_text: bool, sources: Sequence[str] = ()
+) -> IntArray:
+    """Return the position of each id in the universe, −1 for ids outside of it.
+
+    `sources` are the names of both for the error about ids of different types.
+    """
     # A single text id, such as B0X, makes all ids of a text file text, also if the others are whole numbers.
     if not from_text or ids.dtype != object or universe.dtype.kind not in "iu":
-        return find_positions(ids, universe, name)
+        return find_positions(ids, universe, name, sources=sources)
     number_rows = []
     numbers = []
     for row, label in enumerate(ids.tolist()):
@@ -218,7 +223,7 @@ def find_places(ids: AnyArray, universe: AnyArray, name: str, *, from_text: bool
             number_rows.append(row)
             numbers.append(int(match[1]))
     if not numbers:
-        return find_positions(ids, universe, name)
+        return find_positions(ids, universe, name, sources=sources)
     positions = np.full(ids.size, -1, dtype=np.int64)
     positions[number_rows] = find_positions(np.array(numbers, dtype=np.int64), universe, name)
     return positions

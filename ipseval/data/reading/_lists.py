@@ -399,7 +399,13 @@ class Entries:
         """Return the position in the universe of each id of users or items, −1 for unknown ids."""
         ids = self.user_ids if role == "user" else self.item_ids
         assert ids is not None  # only lists with ids of users are looked up
-        return find_places(ids, universe, f"the column of {role}s", from_text=role in self.text_roles)
+        return find_places(
+            ids,
+            universe,
+            f"the column of {role}s",
+            from_text=role in self.text_roles,
+            sources=("the lists", "the split"),
+        )
 
     def select(self, keep: BoolArray) -> Entries:
         """Return the entries of a mask."""

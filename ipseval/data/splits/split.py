@@ -497,8 +497,9 @@ def _recode_log(
 
 
 def _merge_ids(id_arrays: list[AnyArray], column: str) -> AnyArray:
-    """Return the sorted distinct ids of several arrays."""
-    all_ids = np.concatenate(unify_id_types(id_arrays, f"column {column!r} of the frames"))
+    """Return the sorted distinct ids of the training, test and validation parts."""
+    parts = ("train", "test", "validation")
+    all_ids = np.concatenate(unify_id_types(id_arrays, f"column {column!r} of the frames", parts))
     codes, ids = pd.factorize(all_ids, sort=True)
     refuse_header(codes, np.asarray(ids), f"column {column!r} of the frames")
     return np.asarray(ids)

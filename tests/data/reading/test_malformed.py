@@ -363,7 +363,7 @@ LISTS: list[tuple[Any, ...]] = [
         "1 of 4 entries have no score",
     ),
     (lists_call(entries(rank=[1, np.inf, 1, 2])), "1 of 4 entries of column 'rank' are not finite numbers"),
-    (lists_call(entries(item=list("abcd"))), "ids of different types"),
+    (lists_call(entries(item=list("abcd"))), r"types \(the lists, object: 'a', .*; the split, int64: "),
     (lists_call({"a": [3], "b": {1: 0.5}}), "some lists have scores"),
     (lists_call({"a": []}), "there are no entries"),
     (lists_call({"a": "xyz"}), "the list of 'a' is a str"),

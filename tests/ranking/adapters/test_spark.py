@@ -114,8 +114,14 @@ def test_ids_that_do_not_match_get_an_error_that_shows_both(case, als_model, coa
 @pytest.mark.parametrize(
     ("case", "text"),
     [
-        ("users-as-text", r"the column of users has ids of different types \(int\d+: 1, .*; object: "),
-        ("items-as-text", r"the column of items has ids of different types \(int\d+: \d+, .*; object: "),
+        (
+            "users-as-text",
+            r"the column of users has ids of different types \(the lists, int\d+: 1, .*; the split, object: ",
+        ),
+        (
+            "items-as-text",
+            r"the column of items has ids of different types \(the lists, int\d+: \d+, .*; the split, object: ",
+        ),
     ],
 )
 def test_lists_of_other_ids_get_an_error_that_shows_both(case, text, als_model, coat):
