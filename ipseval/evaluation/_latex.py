@@ -19,9 +19,9 @@ from ipseval.evaluation.report_content import (
 )
 from ipseval.evaluation.report_tables import describe_size
 from ipseval.evaluation.verdict import choose_headline
-from ipseval.evaluation.verdict_text import describe_range, write_first_among_warm
+from ipseval.evaluation.verdict_text import POWER_OF_POPULARITY, describe_range, write_first_among_warm
 from ipseval.reporting.formatting import LEVEL
-from ipseval.reporting.markup import escape_latex
+from ipseval.reporting.markup import escape_latex, format_latex_formula
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int
 
 LONG = "long"
@@ -231,7 +231,9 @@ def _write_notes(
     estimands = list(dict.fromkeys(table.estimand for table in tables))
     lines = _describe_data(content, estimands, with_intervals=with_intervals)
     if content.text.assumption:
-        lines.append(_raise_exponents(escape_latex(content.text.assumption)))
+        power = format_latex_formula(POWER_OF_POPULARITY)
+        assumption = escape_latex(content.text.assumption)
+        lines.append(assumption.replace(escape_latex(POWER_OF_POPULARITY), power))
     lines += _describe_sensitivity(content, tables)
     estimates: list[PrintedEstimate] = []
     for column in columns.values():
@@ -284,11 +286,6 @@ def _describe_sensitivity(content: ReportContent, tables: Sequence[TableLayout])
     if ranges:
         lines.append(escape_latex(f"{'; '.join(ranges)}."))
     return lines
-
-
-def _raise_exponents(text: str) -> str:
-    """Return escaped text with the exponent of the power law of popularity raised."""
-    return text.replace(r"\textasciicircum{}(($\gamma$+1)/2)", r"$^{(\gamma+1)/2}$")
 
 
 def _wrap_in_threeparttable(lines: Sequence[str], notes: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from ipseval.evaluation._statement_criteria import (
 )
 from ipseval.evaluation._statement_notes import NotesLike, StatementNotes
 from ipseval.evaluation.evaluation import Evaluation
+from ipseval.evaluation.verdict_text import POWER_OF_POPULARITY
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import format_csv, write_or_return
 from ipseval.reporting.results import Reported
@@ -75,6 +76,8 @@ class Statement(Reported):
         Names of the recommenders.
     entries : tuple of StatementEntry
         The answer to each criterion.
+    formulas : tuple of str, default ()
+        Formulas in the answers, which LaTeX writes in mathematics.
 
     See Also
     --------
@@ -99,6 +102,7 @@ class Statement(Reported):
 
     models: tuple[str, ...]
     entries: tuple[StatementEntry, ...]
+    formulas: tuple[str, ...] = ()
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -152,6 +156,7 @@ class Statement(Reported):
             title="Statement on the offline evaluation",
             summary=(f"{', '.join(self.models)}. {n_stated} of {len(self.entries)} criteria are answered.",),
             parts=tuple(parts),
+            formulas=self.formulas,
         )
 
     def _list_omissions(self) -> tuple[str, ...]:
@@ -268,4 +273,9 @@ def write_statement(evaluation: Evaluation, notes: NotesLike | None = None) -> S
             lacks_note=bool(criterion.note) and not facts.notes.get_fact(*criterion.note),
         )
         entries.append(entry)
-    return Statement(models=tuple(evaluation.models), entries=tuple(entries))
+    definitions = [metric.definition.formula for metric in evaluation.definitions[0]]
+    return Statement(
+        models=tuple(evaluation.models),
+        entries=tuple(entries),
+        formulas=(*definitions, POWER_OF_POPULARITY),
+    )

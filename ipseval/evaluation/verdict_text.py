@@ -17,6 +17,10 @@ from ipseval.reporting.formatting import (
     join_names,
 )
 
+POWER_OF_POPULARITY = (
+    "popularity^((γ+1)/2)"  # to which a power law assumes that propensities are proportional
+)
+
 
 @dataclass(frozen=True)
 class VerdictText:
@@ -527,7 +531,7 @@ def _write_assumption(verdict: Verdict) -> str:
     elif verdict.unweighted and verdict.gamma_range is not None:
         sentences.append(
             f"{verdict.name_estimator(verdict.unweighted)}: uniform exposure. "
-            "SNIPS for γ: equally exposed users, propensities ∝ popularity^((γ+1)/2)."
+            f"SNIPS for γ: equally exposed users, propensities ∝ {POWER_OF_POPULARITY}."
         )
     elif verdict.unweighted:
         sentences.append(
@@ -597,7 +601,7 @@ def _list_assumptions(verdict: Verdict) -> list[str]:
 
 def _describe_power_law(gamma: float) -> str:
     """Return the propensities that a value of γ states, with popularity the number of training interactions."""
-    return f"propensities ∝ popularity^((γ+1)/2), γ = {format_number(gamma)}"
+    return f"propensities ∝ {POWER_OF_POPULARITY}, γ = {format_number(gamma)}"
 
 
 def _write_next_step(verdict: Verdict) -> str:

@@ -71,6 +71,30 @@ _LATEX_COMMANDS = {
     "ρ": r"$\rho$",
     "π": r"$\pi$",
 }
+# The pieces of a formula: the start of a subscript or exponent in brackets, a subscript, a word, any other sign.
+_FORMULA_TOKENS = re.compile(r"_[{(]|\^\(|_[A-Za-z]+|log2|[A-Za-z]+|[0-9Σ∈∖≤·√γ∝−ŷ²(){}#@/|+=.,;: ]")
+_COMMAND_END = re.compile(r"\\[a-z]+$")
+_BRACKETS = {"(": ")", "{": "}"}
+# What begins a subscript or an exponent in brackets, and what ends it.
+_SCRIPT_STARTS = {"_{": ("_{", "}"), "_(": ("_{(", ")}"), "^(": ("^{", "}")}
+_FORMULA_COMMANDS = {
+    "Σ": r"\sum",
+    "∈": r"\in",
+    "∖": r"\setminus",
+    "≤": r"\leq",
+    "·": r"\cdot",
+    "√": r"\surd",
+    "γ": r"\gamma",
+    "∝": r"\propto",
+    "−": "-",
+    "ŷ": r"\hat{y}",
+    "²": "^2",
+    "{": r"\{",
+    "}": r"\}",
+    "#": r"\#",
+    "log2": r"\log_2",
+    "min": r"\min",
+}
 # An accent that Unicode writes after its letter, LaTeX before it.
 _LATEX_ACCENTS = {"\u0302": r"\^", "\u0303": r"\~", "\u0304": r"\="}
 
@@ -124,6 +148,84 @@ def escape_latex(text: object) -> str:
         else:
             pieces.append(_LATEX_COMMANDS.get(character, character))
     return "".join(pieces).replace("\0", "{}")
+
+
+def format_latex_formula(formula: str) -> str:
+    r"""Return a formula in mathematics; one with a sign that is not known, escaped as text.
+
+    Parameters
+    ----------
+    formula : str
+        The formula as plain text writes it: subscripts after ``_``, as one word, ``_{...}`` or ``_(...)``, and
+        exponents as ``^(...)``.
+
+    Returns
+    -------
+    str
+        The formula between dollars, without a command that needs a package.
+
+    Examples
+    --------
+    >>> print(format_latex_formula("Σ_{i∈S} 1{r_i ≤ k} / s"))
+    $\sum_{i\in S} 1\{r_{i} \leq k\} / s$
+    >>> print(format_latex_formula("popularity^((γ+1)/2)"))
+    $\mathrm{popularity}^{(\gamma+1)/2}$
+    """
+    formula_text = escape_controls(formula)
+    tokens = _FORMULA_TOKENS.findall(formula_text)
+    is_known = "".join(tokens) == formula_text
+    if not is_known or not _has_balanced_brackets(tokens):
+        return escape_latex(formula)
+    return f"${_format_tokens(tokens)}$"
+
+
+def _has_balanced_brackets(tokens: Sequence[str]) -> bool:
+    """Return whether every bracket of a formula is closed by one of its kind."""
+    open_brackets = []
+    for token in tokens:
+        if token[-1] in _BRACKETS:
+            open_brackets.append(_BRACKETS[token[-1]])
+        elif token in _BRACKETS.values() and (not open_brackets or open_brackets.pop() != token):
+            return False
+    return not open_brackets
+
+
+def _format_tokens(tokens: Sequence[str]) -> str:
+    """Return the tokens of a formula in mathematics."""
+    pieces: list[str] = []
+    closings = []
+    for number, token in enumerate(tokens):
+        if token in _SCRIPT_STARTS:
+            piece, closing = _SCRIPT_STARTS[token]
+            closings.append(closing)
+        elif token in _BRACKETS:
+            piece = _format_token(token)
+            closings.append(_format_token(_BRACKETS[token]))
+        elif token in _BRACKETS.values():
+            piece = closings.pop()
+        elif token == " " and any(map(_is_word, tokens[number - 1 : number + 2])):
+            piece = r"\ "  # mathematics has no spaces, so those beside words have to be commands
+        else:
+            piece = _format_token(token)
+        # A letter after a command would belong to its name.
+        if piece[0].isalpha() and pieces and _COMMAND_END.search(pieces[-1]):
+            piece = f" {piece}"
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def _format_token(token: str) -> str:
+    """Return a subscript, a word or a sign of a formula in mathematics."""
+    if token.startswith("_"):
+        return f"_{{{token[1:]}}}"
+    if _is_word(token):
+        return rf"\mathrm{{{token}}}"
+    return _FORMULA_COMMANDS.get(token, token)
+
+
+def _is_word(token: str) -> bool:
+    """Return whether a token is a word, and not a variable of one letter or the name of a function."""
+    return len(token) > 1 and token.isalpha() and token not in _FORMULA_COMMANDS
 
 
 def escape_formula(value: object) -> object:
@@ -218,26 +320,32 @@ def to_latex(tables: Tables) -> str:
     """Return the report as LaTeX tables for booktabs and threeparttable.
 
     Consecutive tables with the same columns become blocks of one table. Each heading begins a section, and its
-    notes are printed below the last table of the section. The remarks of the report are printed below the last
-    table of the first section that has one; a report without tables ends with them.
+    notes are printed below the last table of the section, or as paragraphs if it has none. The remarks of the
+    report are printed below the last table of the first section that has one; a report without tables begins with
+    them. The formulas of the report are written in mathematics.
     """
-    waiting_texts = _list_latex_remarks(tables)
-    has_table = False
+    sections = _split_at_headings(tables.parts)
+    remarks = _list_latex_remarks(tables)
     lines: list[str] = []
-    for section in _split_at_headings(tables.parts):
+    if not any(_has_table(section) for section in sections):
+        lines += map(_format_latex_paragraph, remarks)
+        remarks = []
+    for section in sections:
         notes = _list_notes(section)
-        is_first_with_table = not has_table and any(isinstance(part, Table) for part in section)
-        if is_first_with_table:
-            has_table = True
-            notes = waiting_texts + notes
-        elif not has_table:
-            waiting_texts += notes
-            notes = []
+        if _has_table(section):
+            notes = remarks + notes
+            remarks = []
         lines += _format_latex_section(section, notes)
 
-    if not has_table:
-        lines += map(_format_latex_paragraph, waiting_texts)
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    for formula in tables.formulas:
+        text = text.replace(escape_latex(formula), format_latex_formula(formula))
+    return text
+
+
+def _has_table(section: Sequence[Part]) -> bool:
+    """Return whether a section contains a table."""
+    return any(isinstance(part, Table) for part in section)
 
 
 def _split_at_headings(parts: Sequence[Part]) -> list[list[Part]]:

@@ -348,6 +348,8 @@ class Tables:
         The meaning of bold text and of the marks of cells, for outputs that have them.
     appendix : tuple
         Parts that only a page contains: pictures, diagnostics, definitions, provenance.
+    formulas : tuple of str
+        Formulas in the texts, which LaTeX writes in mathematics.
 
     See Also
     --------
@@ -376,6 +378,7 @@ class Tables:
     hint: str = ""
     legend: tuple[str, ...] = ()
     appendix: tuple[Part, ...] = ()
+    formulas: tuple[str, ...] = ()
 
     def for_shell(self) -> Tables:
         """Return the report with options of the command line in place of methods of Python.

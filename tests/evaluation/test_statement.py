@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -421,3 +422,42 @@ def test_significance_is_stated_for_each_metric_and_estimator(evaluation):
     stated = re.findall(r"([\w@]+, \w+): a against b", text)
     assert stated == [f"{metric}, {names[estimator]}" for metric, estimator in rows.to_numpy()]
     assert len(stated) >= 4
+
+
+def test_in_latex_the_answers_follow_the_heading_of_their_section(stated, unstated, tmp_path):
+    for statement in (stated, unstated):
+        expected = [statement.tables().summary[0]]
+        for section, entries in groupby(statement.entries, key=lambda entry: entry.criterion.section):
+            expected.append(f"HEADING {section}")
+            for entry in entries:
+                question = entry.criterion.question
+                expected.append(f"{question[0].upper()}{question[1:]}: ")
+        expected.append("HEADING Omissions")
+        omitted = [entry for entry in statement.entries if not entry.is_stated]
+        for entry in omitted:
+            expected.append(
+                f"{entry.criterion.question[0].upper()}{entry.criterion.question[1:]}. To state it: "
+            )
+        if not omitted:
+            expected.append("None.")
+
+        path = tmp_path / "statement.tex"
+        statement.to_latex(path)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert len(lines) == len(expected)
+        for line, start in zip(lines, expected, strict=True):
+            heading = re.fullmatch(r"\\paragraph\{(.*)\}", line)
+            if start.startswith("HEADING "):
+                assert heading is not None
+                assert heading[1] == start.removeprefix("HEADING ")
+            else:
+                assert line.startswith(start)
+                assert line.endswith(r"\par")
+
+
+def test_in_latex_formulas_are_mathematics(stated):
+    latex = stated.to_latex()
+    assert r"recall@5 = $\sum_{i\in S} 1\{r_{i} \leq k\} / s$ (left out: users without positives)" in latex
+    assert r"propensities $\propto$ $\mathrm{popularity}^{(\gamma+1)/2}$, $\gamma$ = 0" in latex
+    assert "textasciicircum" not in latex
+    assert "Σ_{i∈S} 1{r_i ≤ k} / s" in str(stated)

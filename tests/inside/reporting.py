@@ -14,7 +14,14 @@ from ipseval.reporting.formatting import (
     format_signed_digits,
     join_names,
 )
-from ipseval.reporting.markup import escape_controls, escape_formula, escape_latex, to_latex, to_markdown
+from ipseval.reporting.markup import (
+    escape_controls,
+    escape_formula,
+    escape_latex,
+    format_latex_formula,
+    to_latex,
+    to_markdown,
+)
 from ipseval.reporting.pictures import (
     build_bias_picture,
     build_sensitivity_picture,

@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 
 import ipseval
+from ipseval.evaluation import write_statement
+from ipseval.metrics import METRICS
+from ipseval.reporting import Tables
+from ipseval.reporting.tables import Cell, Heading, Notes, Remark, Table
 from tests.extras import require_program
 from tests.golden.writers import REPORTS
-from tests.inside.reporting import escape_controls, escape_latex, to_latex
+from tests.inside.reporting import escape_controls, escape_latex, format_latex_formula, to_latex
 from tests.reporting.test_report_names import NAMES
 from tests.sources import modules, texts
 from tests.worlds import random_split
@@ -79,6 +83,7 @@ def test_every_result_compiles_in_one_document(evaluation, tmp_path):
         evaluation.explain().to_latex(),
         evaluation.by("popularity:3").to_latex(),
         evaluation.decomposition("recall@5").to_latex(),
+        write_statement(evaluation).to_latex(),
         to_latex(REPORTS["whole"]()),
     ]
     compiled("\n".join(texts), tmp_path)
@@ -160,7 +165,7 @@ def test_a_dagger_marks_what_the_paired_test_finds_lower_than_the_highest():
 
 
 def test_the_exponent_of_popularity_is_raised(small):
-    assert r"propensities $\propto$ popularity$^{(\gamma+1)/2}$, $\gamma$ = 0." in small.to_latex()
+    assert r"propensities $\propto$ $\mathrm{popularity}^{(\gamma+1)/2}$, $\gamma$ = 0." in small.to_latex()
 
 
 def test_columns_are_chosen_by_label_and_named_by_estimator_and_assumption(small):
@@ -186,3 +191,58 @@ def test_columns_are_chosen_by_label_and_named_by_estimator_and_assumption(small
 def test_an_option_that_cannot_be_used_is_refused(small, options, words):
     with pytest.raises(ipseval.InputError, match=words):
         small.to_latex(**options)
+
+
+def test_the_formula_of_every_metric_is_mathematics_that_compiles(tmp_path):
+    lines = []
+    for name in METRICS:
+        cutoff = 5 if METRICS[name].takes_cutoff == "required" else None
+        formula = METRICS[name](cutoff).definition.formula
+        written = format_latex_formula(formula)
+        assert written != escape_latex(formula)
+        lines.append(f"{written}\\par")
+    assert "Missing character" not in compiled("\n".join(lines), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("formula", "written"),
+    [
+        (
+            "Σ_{i∈S} 1{r_i ≤ k} / log2(1 + r_i) / s",
+            r"$\sum_{i\in S} 1\{r_{i} \leq k\} / \log_2(1 + r_{i}) / s$",
+        ),
+        ("(1 − p) Σ_{i∈S} p^(r_i − 1)", r"$(1 - p) \sum_{i\in S} p^{r_{i} - 1}$"),
+        ("popularity^((γ+1)/2)", r"$\mathrm{popularity}^{(\gamma+1)/2}$"),
+        ("0 beyond k", r"$0\ \mathrm{beyond}\ k$"),
+        # What may be no formula is text: a command, a bracket without its partner, a sign that is not known.
+        (r"\input{x}", r"\textbackslash{}input\{x\}"),
+        ("r_{i", r"r\_\{i"),
+        ("a) + (b", "a) + (b"),
+        ("100%", r"100\%"),
+    ],
+)
+def test_a_formula_is_mathematics_and_what_may_be_none_is_text(formula, written):
+    assert format_latex_formula(formula) == written
+
+
+def test_a_report_without_tables_begins_with_its_remarks_and_notes_follow_their_heading():
+    parts = (Heading("One"), Notes(("first", "r_i ≤ k")), Heading("Two"), Notes(("last",)))
+    report = Tables(
+        ("summary",), parts, "title", remarks=(Remark("Verdict", ("none",)),), formulas=("r_i ≤ k",)
+    )
+    assert to_latex(report).splitlines() == [
+        r"Verdict: none\par",
+        r"summary\par",
+        r"\paragraph{One}",
+        r"first\par",
+        r"$r_{i} \leq k$\par",
+        r"\paragraph{Two}",
+        r"last\par",
+    ]
+
+
+def test_notes_of_a_section_without_a_table_stay_below_their_heading_before_a_table():
+    parts = (Heading("One"), Notes(("first",)), Heading("Two"), Table(("a",), ((Cell("1"),),)))
+    lines = to_latex(Tables(("summary",), parts)).splitlines()
+    assert lines[:3] == [r"\paragraph{One}", r"first\par", r"\paragraph{Two}"]
+    assert r"\item summary" in lines[3:]
