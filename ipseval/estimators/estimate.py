@@ -26,6 +26,8 @@ from ipseval.utils.types import FloatArray
 Key: TypeAlias = tuple[str, str, str]  # (model, metric, estimator)
 Flags: TypeAlias = Mapping[tuple[str, str], tuple[Note, ...]]  # by (metric, estimator)
 
+ROUNDING = 1e-9  # of an estimate at the end of the range of its metric
+
 TIE_DESCRIPTIONS = {
     "mean": "mean rank, above + tied/2 + 1",
     "expected": "exact expectation over random tie breaking",
@@ -331,7 +333,8 @@ def apply_flags(
     """Return the estimates with their flags, after the warning or error that `low_ess` requests.
 
     `low_ess` is "warn", "raise", "nan" (suppress flagged estimates) or "ignore". Unless it is "ignore", an
-    estimate whose standard error exceeds the width of the range of its metric is flagged and suppressed.
+    estimate whose standard error exceeds the width of the range of its metric is flagged and suppressed, and an
+    estimate beyond this range is flagged.
     """
     metrics_by_label = {metric.label: metric for metric in metrics}
     flagged_estimates = {}
@@ -340,9 +343,12 @@ def apply_flags(
         _, metric_label, estimator_label = key
         weight_flags = flags.get((metric_label, estimator_label), ())
         error_flags: tuple[Note, ...] = ()
+        value_flags: tuple[Note, ...] = ()
         if low_ess != "ignore":
             error_flags = find_error_flags(metrics_by_label[metric_label], estimate.standard_error)
-        all_flags = (*weight_flags, *error_flags)
+            if not error_flags:
+                value_flags = find_value_flags(metrics_by_label[metric_label], estimate)
+        all_flags = (*weight_flags, *error_flags, *value_flags)
         if all_flags:
             is_suppressed = bool(error_flags) or low_ess == "nan"
             estimate = replace(estimate, flags=all_flags, suppressed=is_suppressed)
@@ -360,6 +366,15 @@ def find_error_flags(metric: Metric, standard_error: float) -> tuple[Note, ...]:
     if not standard_error > high - low:
         return ()
     return (Note.create("wide_error", error=standard_error, metric=metric.label, low=low, high=high),)
+
+
+def find_value_flags(metric: Metric, estimate: Estimate) -> tuple[Note, ...]:
+    """Return a flag where a weighted estimate is beyond the range of the metric."""
+    low, high = metric.value_range
+    value = estimate.value
+    if not estimate.weighted or not (value < low - ROUNDING or value > high + ROUNDING):
+        return ()
+    return (Note.create("value_beyond_range", value=value, metric=metric.label, low=low, high=high),)
 
 
 def _warn_or_raise(flags_by_estimate: Mapping[Key, Sequence[Note]], low_ess: str) -> None:

@@ -25,6 +25,7 @@ from ipseval.estimators.sample import NRelevantLike
 from ipseval.evaluation.array_order import warn_about_order
 from ipseval.evaluation.cold_start import describe_cold_users
 from ipseval.evaluation.evaluation import Evaluation
+from ipseval.evaluation.listed_weights import check_listed_weights
 from ipseval.evaluation.reduction import Reduction, build_evaluation
 from ipseval.evaluation.request import (
     DEFAULT_METRICS,
@@ -43,9 +44,9 @@ from ipseval.evaluation.verdict import choose_headline
 from ipseval.evaluation.verdict_text import write_first_among_warm
 from ipseval.metrics import Metric
 from ipseval.metrics.gains import check_test_grades
-from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
+from ipseval.propensity import ImpressionPropensity, LoggedPropensity, Propensity, PropensityModel
 from ipseval.ranking import RankedPositives
-from ipseval.ranking.exact_ranks import rank_models
+from ipseval.ranking.exact_ranks import rank_models, resolve_models
 from ipseval.ranking.ranked_positives import check_ranks_of_split, check_same_positives
 from ipseval.utils.checks import check_models, warn_user
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
@@ -119,7 +120,8 @@ def evaluate(
         of `split.user_ids`, or with user ids as labels.
     low_ess : {"warn", "raise", "nan", "ignore"}, default "warn"
         Treatment of weighted estimates of a small effective sample size; "nan" suppresses them. Unless
-        "ignore", an estimate with a standard error beyond its metric's range is suppressed.
+        "ignore", an estimate with a standard error beyond its metric's range is suppressed, and a weighted
+        estimate beyond this range, such as a precision of 1.3, is treated like one of a small effective sample size.
     interval : {"normal", "percentile", "bca"}, default "normal"
         From the standard error, or from a bootstrap over users with 10,000 resamples. For another number, or
         intervals that refit the propensity, use `Evaluation.with_intervals`.
@@ -198,9 +200,14 @@ def evaluate(
     if split.test.value is not None:
         check_test_grades(request.metrics, split.test.value)
     check_compute(compute)
-    ranks = rank_models(models, split, candidates=candidates, compute=compute)
+    resolved_models = resolve_models(models, split)
+    ranks = rank_models(resolved_models, split, candidates=candidates, compute=compute)
     evaluation = _estimate_from_ranks(ranks, request, compute)
     sanity = check_sanity(evaluation.ranks, models, split)
+    if isinstance(propensity, (ImpressionPropensity, LoggedPropensity)):
+        sanity += check_listed_weights(
+            resolved_models, split, propensity, request, candidates=candidates, compute=compute
+        )
     for warning in sanity:
         warn_user(word_warning(warning), DataWarning)
     evaluation = replace(

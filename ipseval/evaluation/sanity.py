@@ -29,6 +29,8 @@ Code = Literal[
     "test-like-training",
     "lists-of-positives",
     "order-of-numbers",
+    "weights-too-large",
+    "weights-too-small",
 ]
 
 DEPTH = 0.1  # recall is compared with chance in this share of the candidates, or at the largest cutoff
@@ -80,6 +82,8 @@ class SanityWarning:
         them as high for other users. "test-like-training": it ranks test items as high as training items.
         "lists-of-positives": short lists hold every test item. "order-of-numbers": an array ranks test items
         high if its rows or columns are in the order of the numbers in the ids, 2 before 10, and not as sorted.
+        "weights-too-large", "weights-too-small": propensities from impressions do not fit its listed items
+        (`check_listed_weights`).
     model : str
         Name of the recommender.
     figures : dict
@@ -186,6 +190,19 @@ WORDS: dict[str, str] = {
         "{model} scores a training item above a test item of the same user and a similar popularity with "
         "probability {probability:.2f} ({n_users:.0f} users; 0.5 when trained on both parts). Was it trained on the "
         "test part?"
+    ),
+    "weights-too-large": (
+        "{model} lists items that users were shown more often than the propensities state: with right propensities, "
+        "the weights 1/P of the listed items that were shown would sum to about the number of listed items, and they "
+        "sum to {ratio:,.1f} times it (first {length:.0f} items of each list). Does the policy choose items for each "
+        "user, in a way that the propensities ignore, or was {model} trained on the test part? Its weighted estimates "
+        "are probably too high: do not report them."
+    ),
+    "weights-too-small": (
+        "{model} lists items that users were shown less often than the propensities state: with right propensities, "
+        "the weights 1/P of the listed items that were shown would sum to about the number of listed items, and they "
+        "sum to {ratio:.2f} times it (first {length:.0f} items of each list). Does the policy choose items for each "
+        "user, in a way that the propensities ignore? Its weighted estimates are probably too low: do not report them."
     ),
 }
 

@@ -131,7 +131,15 @@ class ImpressionPropensity(_ImpressionModel):
     from repetitions how much more often than by chance a user is shown the same items again:
     K = (1 − ρ)/ρ with their intra-class correlation ρ, and ∞ where no user has two slates. Knowledge of the
     policy about a user that appears in none of the remaining slates is not corrected, least of all where the
-    policy is deterministic, and ρ is 1.
+    policy is deterministic, and ρ is 1. P_ui is then too small for items that suit the user, and the weighted
+    estimates of a recommender that lists such items are too high.
+
+    `evaluate` checks this for each recommender. The pairs (u, i) of its listed items satisfy
+    E[Σ θ_ui/P_ui] = number of pairs, with the sum over those that were shown, and θ_ui the probability that the pair
+    was examined, 1 without a curve. The result warns in the line *Sanity* if the sum is above 1.5 or below 0.67 times
+    this number, also in relation to all pairs, and if it is more than four standard errors away. The check needs a
+    split in time, the impressions of its test part as `log`, at least 50 users with lists, and lists or scores; ranks
+    and functions are not checked. It has little power for items that were rarely shown.
 
     Slates are the log's queries, else the distinct times of a user, else one per user.
 
@@ -251,6 +259,9 @@ class LoggedPropensity(_ImpressionModel):
     and n_u the slates of the user. A logged propensity is the probability that the item is anywhere in the
     slate, not at its position. It assumes that the policy's probability for a pair is the same in all
     slates of a user, and is exact where every user has one slate.
+
+    Unless `basis` is "design", `evaluate` warns where the listed items of a recommender were shown too often for these
+    propensities, as in the notes of `ImpressionPropensity`.
 
     Examples
     --------

@@ -46,15 +46,19 @@ from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray
 
 
+def resolve_models(models: Mapping[str, AnyModel], split: Split) -> dict[str, AnyModel]:
+    """Return the models with lists in the id space of the split, or raise one error with the problems of all lists."""
+    if all(is_score_array(model, split) for model in models.values()):
+        return dict(models)
+    return resolve_lists(models, split)
+
+
 def rank_models(
     models: Mapping[str, AnyModel], split: Split, *, candidates: object, compute: ComputeOptions
 ) -> dict[str, RankedPositives]:
-    """Rank the test positives by each model, after all lists were checked: name -> ranks."""
-    resolved_models = dict(models)
-    if not all(is_score_array(model, split) for model in models.values()):
-        resolved_models = resolve_lists(models, split)
+    """Rank the test positives by each model, with its lists in the id space of the split: name -> ranks."""
     ranks = {}
-    for name, model in resolved_models.items():
+    for name, model in models.items():
         ranks[name] = rank_positives(model, split, name=name, candidates=candidates, compute=compute)
     return ranks
 
@@ -291,7 +295,7 @@ def _resolve_model(model: AnyModel, split: Split, name: str) -> AnyModel:
     if is_score_array(model, split) or isinstance(model, (Lists, ListEntries)):
         return model
     converted_model = convert_lists(model, split, name)
-    if isinstance(converted_model, Lists):  # without options of the caller, as in `rank_models`
+    if isinstance(converted_model, Lists):  # without options of the caller, as in `resolve_models`
         return resolve_lists({name: model}, split)[name]
     return adapt(converted_model, split, name=name)
 

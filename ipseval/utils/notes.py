@@ -247,6 +247,14 @@ WORDINGS = {
         general_code="wide_errors",
     ),
     "wide_errors": Wording("flag", _fixed("standard error beyond the range of the metric")),
+    "value_beyond_range": Wording(
+        "flag",
+        lambda value, metric, low, high: (
+            f"estimate {value:,.3g} beyond the range of {metric}, {low:g} to {high:g}"
+        ),
+        general_code="values_beyond_range",
+    ),
+    "values_beyond_range": Wording("flag", _fixed("estimate beyond the range of the metric")),
     "suppressed": Wording("suppression", _word_suppressed),
     # Groups of users or items
     "few_effective_users": Wording(

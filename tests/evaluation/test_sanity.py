@@ -195,7 +195,7 @@ def test_evaluate_warns_and_keeps_the_warnings(tmp_path):
 
 
 FIGURES = {
-    **dict.fromkeys(("recall", "depth", "p_value", "percentile", "share", "probability"), 0.25),
+    **dict.fromkeys(("recall", "depth", "p_value", "percentile", "share", "probability", "ratio"), 0.25),
     **dict.fromkeys(("by_number", "as_sorted"), 0.25),
     "n_users": 18.0,
     **dict.fromkeys(("length", "n_candidates", "n_positives"), 25.0),
