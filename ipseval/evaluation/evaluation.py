@@ -32,7 +32,7 @@ from ipseval.evaluation._explanation import (
     hash_ranks,
 )
 from ipseval.evaluation._json import evaluation_record, hide_precision
-from ipseval.evaluation._latex import write_latex
+from ipseval.evaluation._latex import write_joint_latex, write_latex
 from ipseval.evaluation._page_curves import PageCurves, compute_page_curves
 from ipseval.evaluation.cold_start import ColdStart, measure_cold_start
 from ipseval.evaluation.differences import EvaluationDiff
@@ -1258,6 +1258,11 @@ class Evaluation(Result):
             digits=digits,
         )
         return write_or_return(text, path)
+
+    @classmethod
+    def _write_joint_latex(cls, results: Mapping[str, Evaluation], digits: int) -> str:
+        contents = {name: evaluation._content() for name, evaluation in results.items()}
+        return write_joint_latex(contents, digits)
 
     def save(self, path: str | PathLike[str], *, ranks: bool = True) -> None:
         """Write the whole evaluation as one file, which must end in .npz; nothing is pickled.
