@@ -94,7 +94,10 @@ def write_joint_latex(contents: Mapping[str, ReportContent], digits: int) -> str
     for name, content in contents.items():
         tables = _choose_tables(content, labels)
         columns = _print_columns(content, tables, digits)
-        facts[name] = _list_facts(content, tables, with_intervals=True)
+        facts[name] = [
+            *_list_facts(content, tables, with_intervals=True),
+            *_state_no_difference(tables, style),
+        ]
         legend |= dict.fromkeys(_list_legend(content, tables, columns, style))
         for table in tables:
             block = _write_block(f"{table.metric}, {name}", table, columns, style)
@@ -295,7 +298,7 @@ def _write_notes(
 ) -> list[str]:
     """Return the notes below the table: the facts on the evaluation and the legend of the marks."""
     facts = _list_facts(content, tables, with_intervals=with_intervals)
-    return [*facts, *_list_legend(content, tables, columns, style)]
+    return [*facts, *_list_legend(content, tables, columns, style), *_state_no_difference(tables, style)]
 
 
 def _list_facts(content: ReportContent, tables: Sequence[TableLayout], *, with_intervals: bool) -> list[str]:
@@ -334,6 +337,24 @@ def _list_legend(
     for warning in flag_warnings(flags, tables[0].labels, content.names):
         lines.append(f"{MARK} {escape_latex(warning)}")
     return lines
+
+
+def _state_no_difference(tables: Sequence[TableLayout], style: CellStyle) -> list[str]:
+    """Return the note that no pair of recommenders differs significantly in any column; empty where one does."""
+    if not style.significance:
+        return []
+    n_tests = 0
+    for table in tables:
+        for label in table.labels:
+            ranking = table.verdict.rankings[label]
+            if ranking.tests is None or len(ranking.ranked) < 2:
+                continue
+            if ranking.tests.told_apart(ranking.ranked, LEVEL).any():
+                return []
+            n_tests += 1
+    if n_tests == 0:
+        return []
+    return [rf"No difference is significant (paired test, Holm's correction, $p \geq {LEVEL:g}$)."]
 
 
 def _describe_data(content: ReportContent, estimands: Sequence[str], *, with_intervals: bool) -> list[str]:

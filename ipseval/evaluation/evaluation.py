@@ -1226,7 +1226,8 @@ class Evaluation(Result):
             digits; unreliable columns have none.
         significance : bool, default True
             Whether a dagger marks estimates that are significantly lower than the highest of their column and
-            metric, by paired tests with Holm's correction at a level of 0.05. `compare` returns the p-values.
+            metric, by paired tests with Holm's correction at a level of 0.05. A note states if no difference
+            is significant. `compare` returns the p-values.
         digits : int, default 2
             Significant digits of the intervals' half width.
 
