@@ -21,8 +21,10 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     """Add the stored result and the output."""
     parser.add_argument(
         "result",
+        nargs="+",
         metavar="RESULT",
-        help=".npz file written by `ipseval evaluate --out`",
+        help=".npz file written by `ipseval evaluate --out`; with --format latex, evaluations in several files "
+        "become one table",
     )
     parser.add_argument(
         "--statement",
@@ -46,7 +48,32 @@ def _run_report(options: argparse.Namespace) -> int:
         return _run_statement(options)
     if options.notes is not None:
         raise InputError("needs --statement.", argument="--notes")
-    deliver_result(load(options.result), options)
+    if len(options.result) > 1:
+        return _run_joint_report(options)
+    deliver_result(load(options.result[0]), options)
+    return 0
+
+
+def _run_joint_report(options: argparse.Namespace) -> int:
+    """Print several stored results as one report, each with the name of its file."""
+    from ipseval.reporting import Report, load
+
+    if options.explain:
+        raise InputError("is for one result. Name one file.", argument="--explain")
+    suffixes = [Path(path).suffix.lower().removeprefix(".") for path in options.out]
+    for form in (options.format, *suffixes):
+        if form in ("csv", "json", "npz"):
+            raise InputError(
+                f"{len(options.result)} results can be printed as text, Markdown, LaTeX or HTML; got {form}. "
+                "Name one file, or another format."
+            )
+    results = {}
+    for path in options.result:
+        name = Path(path).stem
+        if name in results:
+            raise InputError(f"the files of several results must have different names; got {name} twice.")
+        results[name] = load(path)
+    deliver_result(Report(results), options)
     return 0
 
 
@@ -56,7 +83,9 @@ def _run_statement(options: argparse.Namespace) -> int:
 
     if options.explain:
         raise InputError("has no effect with --statement. Leave it out.", argument="--explain")
-    deliver_result(write_statement(Evaluation.load(options.result), options.notes), options)
+    if len(options.result) > 1:
+        raise InputError("is for one result. Name one file.", argument="--statement")
+    deliver_result(write_statement(Evaluation.load(options.result[0]), options.notes), options)
     return 0
 
 
@@ -69,6 +98,7 @@ REPORT = Command(
     ),
     examples=(
         "ipseval report result.npz --format latex > table.tex",
+        "ipseval report random.npz time.npz --format latex > table.tex",
         "ipseval report result.npz --statement --notes notes.toml --out statement.md",
         "ipseval report result.npz --out result.html",
     ),

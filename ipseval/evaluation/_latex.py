@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,10 +58,7 @@ def write_latex(
     _check_label(label)
     tables = _choose_tables(content, labels)
     style = CellStyle(bold=bold, significance=significance)
-    columns: Columns = {}
-    for table in tables:
-        for name in table.labels:
-            columns[table.metric, name] = print_estimates(content, table.verdict, name, digits)
+    columns = _print_columns(content, tables, digits)
     if layout == LONG:
         lines = _write_long_tabular(content, tables, columns, style)
     else:
@@ -73,6 +70,57 @@ def write_latex(
     if caption is not None or label is not None:
         lines = _wrap_in_table(lines, caption, label)
     return "\n".join(lines) + "\n"
+
+
+def write_joint_latex(contents: Mapping[str, ReportContent], digits: int) -> str:
+    """Write one table of several evaluations by name, with a block of rows per metric and evaluation.
+
+    Notes that all evaluations share are printed once; the name of its evaluation precedes every other one.
+    """
+    first_content = next(iter(contents.values()))
+    labels = list(first_content.column_names)
+    for name, content in contents.items():
+        if content.column_names != first_content.column_names:
+            expected = ", ".join(first_content.column_names.values())
+            differing = ", ".join(content.column_names.values())
+            raise InputError(
+                f"results must have the same columns in one table; got {expected} and, in {name}, {differing}. "
+                "Evaluate them with the same estimators and propensities, or write one table for each."
+            )
+    style = CellStyle(bold=True, significance=True)
+    facts = {}
+    legend: dict[str, None] = {}
+    blocks_by_metric: dict[str, list[str]] = {}
+    for name, content in contents.items():
+        tables = _choose_tables(content, labels)
+        columns = _print_columns(content, tables, digits)
+        facts[name] = [
+            *_list_facts(content, tables, with_intervals=True),
+            *_state_no_difference(tables, style),
+        ]
+        legend |= dict.fromkeys(_list_legend(content, tables, columns, style))
+        for table in tables:
+            block = _write_block(f"{table.metric}, {name}", table, columns, style)
+            blocks_by_metric.setdefault(table.metric, []).extend(block)
+    lines = _write_long_head(first_content, labels)
+    for blocks in blocks_by_metric.values():
+        lines += blocks
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    notes = [*_name_facts(facts), *legend]
+    return "\n".join(_wrap_in_threeparttable(lines, notes)) + "\n"
+
+
+def _name_facts(facts: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the facts of several evaluations: each with its name, and those of all evaluations once, at the end."""
+    facts_of_all = dict.fromkeys(next(iter(facts.values())))
+    for lines in facts.values():
+        facts_of_all = {line: None for line in facts_of_all if line in lines}
+    named_facts = []
+    for name, lines in facts.items():
+        own_lines = [line for line in lines if line not in facts_of_all]
+        if own_lines:
+            named_facts.append(f"{escape_latex(name)}: {' '.join(own_lines)}")
+    return [*named_facts, *facts_of_all]
 
 
 Columns = dict[tuple[str, str], dict[str, PrintedEstimate]]
@@ -134,32 +182,53 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
     return tables
 
 
+def _print_columns(content: ReportContent, tables: Sequence[TableLayout], digits: int) -> Columns:
+    """Return the printed estimates of every metric and estimator of the tables."""
+    columns: Columns = {}
+    for table in tables:
+        for label in table.labels:
+            columns[table.metric, label] = print_estimates(content, table.verdict, label, digits)
+    return columns
+
+
 def _write_long_tabular(
     content: ReportContent, tables: Sequence[TableLayout], columns: Columns, style: CellStyle
 ) -> list[str]:
     """Return a block of rows per metric; an estimator has a column of numbers and one of intervals."""
-    labels = tables[0].labels
+    lines = _write_long_head(content, tables[0].labels)
+    for table in tables:
+        lines += _write_block(table.metric, table, columns, style)
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _write_long_head(content: ReportContent, labels: Sequence[str]) -> list[str]:
+    """Return the lines that open a table of numbers and intervals, with the names of its columns."""
     heads = [rf"\multicolumn{{2}}{{c}}{{{escape_latex(content.column_names[label])}}}" for label in labels]
-    width = 1 + 2 * len(labels)
     letters = r"r@{\ \ }l" * len(labels)  # a mark fits between a number and its interval
-    lines = [
+    return [
         rf"\begin{{tabular}}{{l{letters}}}",
         r"\toprule",
         " & ".join(["", *heads]) + r" \\",
     ]
-    for table in tables:
-        lines.append(r"\midrule")
-        lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{escape_latex(table.metric)}}}}} \\")
-        for model in table.models:
-            row = [escape_latex(model)]
-            for label in labels:
-                estimate = columns[table.metric, label][model]
-                interval = escape_latex(estimate.interval)
-                if _is_marked(estimate):
-                    interval = MARK
-                row += [_format_estimate(estimate, style), interval]
-            lines.append(" & ".join(row) + r" \\")
-    return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _write_block(title: str, table: TableLayout, columns: Columns, style: CellStyle) -> list[str]:
+    """Return the rows of one metric below their title, a row per recommender."""
+    width = 1 + 2 * len(table.labels)
+    lines = [
+        r"\midrule",
+        rf"\multicolumn{{{width}}}{{l}}{{\emph{{{escape_latex(title)}}}}} \\",
+    ]
+    for model in table.models:
+        row = [escape_latex(model)]
+        for label in table.labels:
+            estimate = columns[table.metric, label][model]
+            interval = escape_latex(estimate.interval)
+            if _is_marked(estimate):
+                interval = MARK
+            row += [_format_estimate(estimate, style), interval]
+        lines.append(" & ".join(row) + r" \\")
+    return lines
 
 
 def _write_wide_tabular(
@@ -227,14 +296,27 @@ def _write_notes(
     *,
     with_intervals: bool,
 ) -> list[str]:
-    """Return the notes below the table: data, assumption, weights, range of γ, bold and marks, warnings."""
+    """Return the notes below the table: the facts on the evaluation and the legend of the marks."""
+    facts = _list_facts(content, tables, with_intervals=with_intervals)
+    return [*facts, *_list_legend(content, tables, columns, style), *_state_no_difference(tables, style)]
+
+
+def _list_facts(content: ReportContent, tables: Sequence[TableLayout], *, with_intervals: bool) -> list[str]:
+    """Return the notes on the evaluation: data, assumption, weights and range of γ."""
     estimands = list(dict.fromkeys(table.estimand for table in tables))
     lines = _describe_data(content, estimands, with_intervals=with_intervals)
     if content.text.assumption:
         power = format_latex_formula(POWER_OF_POPULARITY)
         assumption = escape_latex(content.text.assumption)
         lines.append(assumption.replace(escape_latex(POWER_OF_POPULARITY), power))
-    lines += _describe_sensitivity(content, tables)
+    return lines + _describe_sensitivity(content, tables)
+
+
+def _list_legend(
+    content: ReportContent, tables: Sequence[TableLayout], columns: Columns, style: CellStyle
+) -> list[str]:
+    """Return the notes on the signs of the table: bold and marks, undefined estimates, warnings."""
+    lines = []
     estimates: list[PrintedEstimate] = []
     for column in columns.values():
         estimates += column.values()
@@ -255,6 +337,24 @@ def _write_notes(
     for warning in flag_warnings(flags, tables[0].labels, content.names):
         lines.append(f"{MARK} {escape_latex(warning)}")
     return lines
+
+
+def _state_no_difference(tables: Sequence[TableLayout], style: CellStyle) -> list[str]:
+    """Return the note that no pair of recommenders differs significantly in any column; empty where one does."""
+    if not style.significance:
+        return []
+    n_tests = 0
+    for table in tables:
+        for label in table.labels:
+            ranking = table.verdict.rankings[label]
+            if ranking.tests is None or len(ranking.ranked) < 2:
+                continue
+            if ranking.tests.told_apart(ranking.ranked, LEVEL).any():
+                return []
+            n_tests += 1
+    if n_tests == 0:
+        return []
+    return [rf"No difference is significant (paired test, Holm's correction, $p \geq {LEVEL:g}$)."]
 
 
 def _describe_data(content: ReportContent, estimands: Sequence[str], *, with_intervals: bool) -> list[str]:

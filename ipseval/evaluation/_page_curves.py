@@ -24,7 +24,6 @@ GAMMAS = np.linspace(-1, 3, 17)
 # Limit of the work for metrics that are computed anew for each γ: above it, fewer curves are drawn.
 MOST_VALUES = 1_500_000
 N_MODELS_ABOVE_LIMIT = 4
-PRECISION = 0.001  # of the γ of swaps, which are printed with two decimals
 
 Definitions = tuple[Sequence[Metric], Sequence[Estimator]]
 
@@ -139,7 +138,7 @@ def _exceeds_limit(sample: Sample, metric: Metric, estimator: Estimator, n_model
 def _find_swaps(swept: Sensitivity, first: str) -> tuple[tuple[str, tuple[float, ...], str], ...]:
     """Return the γ at which each recommender changes order with the first one, and a statement."""
     swaps = []
-    for row in swept.tipping_points(first, tolerance=PRECISION).to_dict("records"):
+    for row in swept.tipping_points(first).to_dict("records"):
         rival = row["model"]
         if rival == first:
             rival = row["other"]

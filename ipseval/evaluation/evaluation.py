@@ -32,7 +32,7 @@ from ipseval.evaluation._explanation import (
     hash_ranks,
 )
 from ipseval.evaluation._json import evaluation_record, hide_precision
-from ipseval.evaluation._latex import write_latex
+from ipseval.evaluation._latex import write_joint_latex, write_latex
 from ipseval.evaluation._page_curves import PageCurves, compute_page_curves
 from ipseval.evaluation.cold_start import ColdStart, measure_cold_start
 from ipseval.evaluation.differences import EvaluationDiff
@@ -1226,7 +1226,8 @@ class Evaluation(Result):
             digits; unreliable columns have none.
         significance : bool, default True
             Whether a dagger marks estimates that are significantly lower than the highest of their column and
-            metric, by paired tests with Holm's correction at a level of 0.05. `compare` returns the p-values.
+            metric, by paired tests with Holm's correction at a level of 0.05. A note states if no difference
+            is significant. `compare` returns the p-values.
         digits : int, default 2
             Significant digits of the intervals' half width.
 
@@ -1258,6 +1259,11 @@ class Evaluation(Result):
             digits=digits,
         )
         return write_or_return(text, path)
+
+    @classmethod
+    def _write_joint_latex(cls, results: Mapping[str, Evaluation], digits: int) -> str:
+        contents = {name: evaluation._content() for name, evaluation in results.items()}
+        return write_joint_latex(contents, digits)
 
     def save(self, path: str | PathLike[str], *, ranks: bool = True) -> None:
         """Write the whole evaluation as one file, which must end in .npz; nothing is pickled.

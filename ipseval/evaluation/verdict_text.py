@@ -12,6 +12,7 @@ from ipseval.reporting.formatting import (
     LEVEL,
     count_decimals,
     format_fixed,
+    format_inner_interval,
     format_number,
     format_p_value,
     join_names,
@@ -242,14 +243,9 @@ def _join_phrases(phrases: Sequence[str]) -> str:
 
 
 def describe_range(gamma_range: GammaRange) -> str:
-    """Return a range of γ as text, with two decimals unless it ends at a limit of the examined values."""
-    low = format_number(gamma_range.low)
-    if gamma_range.low > gamma_range.lowest:
-        low = format_fixed(gamma_range.low, 2)
-    high = format_number(gamma_range.high)
-    if gamma_range.high < gamma_range.highest:
-        high = format_fixed(gamma_range.high, 2)
-    interval = f"[{low}, {high}]"
+    """Return a range of γ as text, with ends rounded inwards: the recommender is first at the printed ends."""
+    limits = (gamma_range.lowest, gamma_range.highest)
+    interval = format_inner_interval(gamma_range.low, gamma_range.high, limits)
     if gamma_range.is_everywhere:
         return f"every γ in {interval}"
     return f"γ in {interval}"

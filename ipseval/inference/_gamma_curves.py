@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +18,8 @@ from ipseval.propensity import Propensity
 from ipseval.propensity.steps import GammaPath
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.types import FloatArray, IntArray
+
+TOLERANCE = 1e-10  # precision of the γ at which two estimates are equal
 
 
 def compute_standard_errors(group: LinearGroup, weights: FloatArray) -> FloatArray:
@@ -157,12 +160,15 @@ class GammaCurves:
                 values.add(group.keys, self._compute_linear(group, gamma, errors=errors))
         return values
 
-    def find_crossing(self, first: Key, second: Key, start: float, end: float, tolerance: float) -> float:
+    def find_crossing(
+        self, first: Key, second: Key, start: float, end: float, tolerance: float = TOLERANCE
+    ) -> float:
         """Return the γ between `start` and `end` at which two estimates are equal, or `end` without one."""
         from scipy.optimize import brentq
 
         pair = self.select(first, second)
 
+        @cache  # brentq computes both ends again
         def compute_gap(gamma: float) -> float:
             estimates = pair.compute_values(np.array([gamma])).estimates
             return float(estimates[first][0] - estimates[second][0])

@@ -22,7 +22,6 @@ STEP = 0.1
 # they are omitted on large data.
 COARSE_STEP = 1.0
 MOST_VALUES = 5_000_000
-PRECISION = 0.003
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,7 @@ def _find_range_end(
     crossings = {}
     for key, values in estimates.items():
         if key != best and values[index] >= estimates[best][index]:
-            crossings[key] = curves.find_crossing(best, key, last_first, first_overtaken, PRECISION)
+            crossings[key] = curves.find_crossing(best, key, last_first, first_overtaken)
     if not crossings:  # a value is undefined there
         return first_overtaken, ""
     nearest = min(crossings, key=lambda key: abs(crossings[key] - last_first))

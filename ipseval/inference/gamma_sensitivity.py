@@ -15,13 +15,13 @@ import pandas as pd
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.labels import display_name
-from ipseval.inference._gamma_curves import GammaCurves
+from ipseval.inference._gamma_curves import TOLERANCE, GammaCurves
 from ipseval.inference._linear_groups import list_keys
 from ipseval.inference.intervals import Key, compute_normal_interval
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import format_number
+from ipseval.reporting.formatting import format_inner_interval
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
 from ipseval.utils.checks import as_float_vector, check_choice, check_finite
@@ -201,7 +201,12 @@ class Sensitivity(Result):
                     cells.add((metric.label, estimator.label))
         return frozenset(cells)
 
-    def tipping_points(self, reference: str | None = None, *, tolerance: float = 1e-10) -> pd.DataFrame:
+    @property
+    def _limits(self) -> tuple[float, float]:
+        """The lowest and the highest γ of the grid."""
+        return float(self.gamma[0]), float(self.gamma[-1])
+
+    def tipping_points(self, reference: str | None = None, *, tolerance: float = TOLERANCE) -> pd.DataFrame:
         """Find, for every pair of recommenders, the γ at which their order changes.
 
         Parameters
@@ -216,6 +221,7 @@ class Sensitivity(Result):
         DataFrame
             Columns metric, estimator, model, other, n_tipping, tipping_points (tuple of γ), statement, such
             as "als > bpr holds for γ in [−1, 0.83]", note (why it is unreliable, in an `Evaluation`). The
+            ends of the ranges are rounded inwards, so that the statement holds at the printed ends. The
             tipping points are estimates without an interval; another split moves them. Where weights
             change at most how much each user counts, as SNIPS of rr and hit@k, an order that does not change
             shows the effect of exposure only in part, and the statement gives this reason.
@@ -256,7 +262,8 @@ class Sensitivity(Result):
         difference[np.abs(difference) <= ROUNDING * scale] = 0.0
 
         roots = self._find_roots(first, second, difference, tolerance)
-        edges = [float(self.gamma[0]), *roots, float(self.gamma[-1])]
+        limits = self._limits
+        edges = [limits[0], *roots, limits[1]]
         signs = []
         for low, high in pairwise(edges):
             signs.append(self._find_sign(low, high, difference))
@@ -274,14 +281,16 @@ class Sensitivity(Result):
         if np.isnan(difference).any():
             statement = f"{better} and {worse}: undefined for some γ of the grid"
         elif not any(signs):
-            statement = f"{better} = {worse} for all γ in {_format_interval(edges[0], edges[-1])}"
+            statement = (
+                f"{better} = {worse} for all γ in {format_inner_interval(edges[0], edges[-1], limits)}"
+            )
         elif not roots:
             statement = f"{better} > {worse}{self._qualify_constant_order(first, second)}"
         else:
             intervals = []
             for (low, high), sign in zip(pairwise(edges), signs, strict=True):
                 if sign == reference_sign:
-                    intervals.append(_format_interval(low, high))
+                    intervals.append(format_inner_interval(low, high, limits))
             statement = f"{better} > {worse} holds for γ in {' and '.join(intervals)}"
         _, metric, estimator = first
         return metric, estimator, better, worse, len(roots), tuple(roots), statement, ""
@@ -292,7 +301,7 @@ class Sensitivity(Result):
             return ", but weights change at most how much each user counts"
         if not (np.ptp(self.values[first]) or np.ptp(self.values[second])):
             return " does not depend on γ"
-        return f" holds for all γ in {_format_interval(float(self.gamma[0]), float(self.gamma[-1]))}"
+        return f" holds for all γ in {format_inner_interval(*self._limits, self._limits)}"
 
     def _find_roots(self, first: Key, second: Key, difference: FloatArray, tolerance: float) -> list[float]:
         """Return the γ at which the difference of two estimates changes its sign."""
@@ -365,8 +374,3 @@ def _concatenate_curves(curves: Mapping[Key, FloatArray], keys: Sequence[Key], n
 def _name_estimators(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with the names of estimators in plots in place of their labels."""
     return frame.assign(estimator=frame["estimator"].map(display_name))
-
-
-def _format_interval(low: float, high: float) -> str:
-    """Return "[low, high]"."""
-    return f"[{format_number(low)}, {format_number(high)}]"

@@ -14,6 +14,8 @@ from ipseval.reporting.markup import escape_controls, escape_formula
 from ipseval.utils.artefacts import write_text
 
 LEVEL = 0.05  # of tests
+ROUNDING = 1e-4  # of the last printed decimal: values that are closer are equal up to computation
+MOST_PLACES = 12
 MAX_LISTED_NAMES = 4
 MAX_LISTED_CHARACTERS = 80
 
@@ -55,6 +57,51 @@ def format_number(value: float) -> str:
     """
     rounded_value = round(value, 2) + 0.0  # the sum turns −0.0 into 0.0
     return _replace_hyphens(f"{rounded_value:g}")
+
+
+def format_inner_interval(low: float, high: float, limits: tuple[float, float]) -> str:
+    """Return "[low, high]" with ends rounded inwards, so that a statement on the interval holds at the printed ends.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends. The statement may not hold at an end itself, unless it is a limit.
+    limits : tuple of float
+        The lowest and the highest examined value. The statement holds at an end that is one of them, and this end
+        is printed without zeros at its end.
+
+    Returns
+    -------
+    str
+        The interval with two decimals, or with as many as a narrow interval needs.
+
+    Examples
+    --------
+    >>> format_inner_interval(-1.0, -0.695295, (-1.0, 3.0)), format_inner_interval(-0.695295, 3.0, (-1.0, 3.0))
+    ('[−1, −0.70]', '[−0.69, 3]')
+    >>> format_inner_interval(0.5, 0.8312, (-1.0, 3.0)), format_inner_interval(0.8312, 0.8378, (-1.0, 3.0))
+    ('[0.51, 0.83]', '[0.832, 0.837]')
+    """
+    lowest, highest = limits
+    for places in range(2, MOST_PLACES):
+        inner_low = -_round_down(-low, places, is_inside=low == lowest)
+        inner_high = _round_down(high, places, is_inside=high == highest)
+        if inner_low <= inner_high:
+            break
+    low_text = format_fixed(inner_low, places)
+    if low == lowest:
+        low_text = format_number(inner_low)
+    high_text = format_fixed(inner_high, places)
+    if high == highest:
+        high_text = format_number(inner_high)
+    return f"[{low_text}, {high_text}]"
+
+
+def _round_down(value: float, places: int, *, is_inside: bool) -> float:
+    """Return the largest number with so many decimals below a value, or up to it if it `is_inside`."""
+    scale = 10.0**places
+    tolerance = ROUNDING if is_inside else -ROUNDING
+    return math.floor(value * scale + tolerance) / scale
 
 
 def rounds_to_zero(value: float, places: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -103,8 +103,16 @@ class Reported(ABC):
         InputError
             If `digits` is out of range, or the file cannot be written.
         """
-        tables = self.tables(digits=_check_digits(digits))
-        return write_or_return(to_latex(tables), path)
+        return write_or_return(self._write_latex(_check_digits(digits)), path)
+
+    def _write_latex(self, digits: int) -> str:
+        """Return the report as LaTeX tables."""
+        return to_latex(self.tables(digits=digits))
+
+    @classmethod
+    def _write_joint_latex(cls, results: Mapping[str, Any], digits: int) -> str:
+        """Return results of this class, by name, as LaTeX: one after another unless they have a joint table."""
+        return to_latex(Report(tuple(results.values())).tables(digits=digits))
 
     def to_html(self, path: str | Path | None = None, *, title: str | None = None, digits: int = 2) -> str:
         """Return the report as one self-contained HTML page, or write it to a file.
@@ -344,14 +352,16 @@ class Report(Reported):
 
     Parameters
     ----------
-    results : sequence of results
+    results : sequence of results, or mapping of str to results
         The results; the first gives the title and the summary. The warnings, the verdict and the other remarks of each
-        later one are printed below its heading.
+        later one are printed below its heading. The names of a mapping precede the summaries. In LaTeX, evaluations
+        with names become one table, with a block of rows per metric and evaluation.
 
     Raises
     ------
     InputError
-        If there is no result, or an element is not a result.
+        If there is no result, or an element is not a result. By `to_latex`, if evaluations with names have different
+        columns.
 
     See Also
     --------
@@ -368,15 +378,25 @@ class Report(Reported):
     >>> report = Report([evaluation, evaluation.by("activity")])
     >>> [line for line in report.to_markdown().splitlines() if "activity" in line][:1]
     ['## By activity: 4 groups of users']
+
+    One LaTeX table of two evaluations:
+
+    >>> other = evaluate(models, world.split(rng=3), metrics=["recall@10"], estimators=["aoa"])
+    >>> latex = Report({"first split": evaluation, "second split": other}).to_latex()
+    >>> "recall@10, first split" in latex, latex.count("begin{tabular}")
+    (True, 1)
     """
 
-    results: Sequence[Reported]
+    results: Sequence[Reported] | Mapping[str, Reported]
 
     def __post_init__(self) -> None:
-        if not _is_sequence_of_results(self.results):
+        results = self.results
+        if isinstance(results, Mapping) and all(isinstance(name, str) for name in results):
+            results = list(results.values())
+        if not _is_sequence_of_results(results):
             raise InputError(
-                f"results must be a sequence of at least one result; got {self.results!r:.80}. "
-                "Pass a list such as [evaluation, segments]."
+                "results must be a sequence of at least one result, or a mapping of names to results; "
+                f"got {self.results!r:.80}. Pass a list such as [evaluation, segments]."
             )
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
@@ -396,7 +416,7 @@ class Report(Reported):
             The content of the first result, with the warnings, remarks and parts of the other results under
             headings.
         """
-        contents = [result.tables(digits=digits, page=page) for result in self.results]
+        contents = self._list_contents(digits=digits, page=page)
         first_content = contents[0]
         other_parts: list[Part] = []
         for content in contents[1:]:
@@ -413,6 +433,25 @@ class Report(Reported):
         if len(page_parts) < len(other_parts):
             page_parts.append("Groups by other metrics: .frame.")
         return replace(first_content, appendix=(*page_parts, *first_content.appendix))
+
+    def _list_contents(self, *, digits: int, page: bool) -> list[Tables]:
+        """Return the content of each result; a name precedes its summary."""
+        if not isinstance(self.results, Mapping):
+            return [result.tables(digits=digits, page=page) for result in self.results]
+        contents = []
+        for name, result in self.results.items():
+            content = result.tables(digits=digits, page=page)
+            summary = (f"{name}: {content.summary[0]}", *content.summary[1:])
+            contents.append(replace(content, summary=summary))
+        return contents
+
+    def _write_latex(self, digits: int) -> str:
+        """Return the results as LaTeX; those of one class with names as one table, if it has a joint table."""
+        if isinstance(self.results, Mapping):
+            classes = {type(result) for result in self.results.values()}
+            if len(classes) == 1:
+                return classes.pop()._write_joint_latex(self.results, digits)
+        return super()._write_latex(digits)
 
 
 def _list_own_notes(content: Tables) -> tuple[str, ...]:

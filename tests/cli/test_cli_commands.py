@@ -367,9 +367,44 @@ def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
     assert main(["compare", "1.npz", "1.npz", *pair, "--format", "csv"]) == 4
     assert main(["compare", "1.npz", "0.npz", *pair, "--out", "diff.html", "--quiet"]) == 4
     assert (folder / "diff.html").read_text().startswith("<!DOCTYPE html>")
-    with pytest.raises(SystemExit, match="2"):
-        main(["report", "0.npz", "1.npz"])
-    assert "unrecognized arguments: 1.npz" in capsys.readouterr().err
+
+
+def test_several_stored_results_are_one_latex_table_and_one_report(folder, capsys):
+    (folder / "same.npz").write_bytes((folder / "0.npz").read_bytes())
+    assert main(["report", "0.npz", "same.npz", "--format", "latex", "--out", "both.md"]) == 0
+    latex = capsys.readouterr().out
+    assert latex.count(r"\begin{tabular}") == 1
+    assert latex.count(", 0}}") == latex.count(", same}}") > 0
+    markdown = (folder / "both.md").read_text()
+    assert markdown.startswith("0: ")
+    assert "\n## same: " in markdown
+    assert main(["report", "0.npz", "1.npz", "--format", "latex"]) == 2
+    assert "results must have the same columns in one table; got AOA" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["0.npz", "1.npz", "--format", "json"],
+            "2 results can be printed as text, Markdown, LaTeX or HTML; got json",
+        ),
+        (
+            ["0.npz", "1.npz", "--out", "both.csv"],
+            "2 results can be printed as text, Markdown, LaTeX or HTML; got csv",
+        ),
+        (
+            ["0.npz", "1.npz", "--out", "both.npz"],
+            "2 results can be printed as text, Markdown, LaTeX or HTML; got npz",
+        ),
+        (["0.npz", "0.npz"], "the files of several results must have different names; got 0 twice"),
+        (["0.npz", "1.npz", "--explain"], "--explain is for one result"),
+        (["0.npz", "1.npz", "--statement"], "--statement is for one result"),
+    ],
+)
+def test_what_is_only_possible_for_one_stored_result_is_refused_for_two(folder, capsys, arguments, words):
+    assert main(["report", *arguments]) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys, monkeypatch):

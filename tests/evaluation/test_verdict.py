@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,7 @@ from ipseval.evaluation.verdict import (
     choose_headline,
     tabulate_order,
 )
+from ipseval.evaluation.verdict_text import describe_range
 from ipseval.validation.simulation import World
 from tests.conftest import examples
 from tests.evaluation.verdicts import AB, ABC, AOA, BA, SNIPS, decide, paired, rows, standing
@@ -196,9 +198,29 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
             if verdict.highest_model in pair:
                 (rival,) = pair - {verdict.highest_model}
                 swaps |= dict.fromkeys(row["tipping_points"], rival)
-        assert gamma_range.high == pytest.approx(min(swaps), abs=0.003)
+        assert gamma_range.high == pytest.approx(min(swaps), abs=1e-9)
         assert gamma_range.next_above == swaps[min(swaps)]
         assert gamma_range.next_below == ""
+
+
+def test_the_recommender_is_first_at_the_printed_end_of_its_range(evaluation):
+    """The verdict and the tipping points print one end, rounded inwards; 0.01 further, another one is first."""
+    for verdict in evaluation.verdicts:
+        text = describe_range(verdict.gamma_range)
+        end = re.fullmatch(r"γ in \[−1, (−?\d\.\d\d)\]", text)[1]
+        gamma = float(end.replace("−", "-"))
+        frame = evaluation.sensitivity([-1, gamma, gamma + 0.01]).frame
+        frame = frame[(frame["metric"] == verdict.metric) & (frame["estimator"] == SNIPS)]
+        highest = frame.loc[frame.groupby("gamma")["estimate"].idxmax(), "model"].tolist()
+        successor = verdict.gamma_range.next_above
+        assert highest == [verdict.highest_model, verdict.highest_model, successor]
+
+        tipping = evaluation.tipping_points(reference=verdict.highest_model)
+        tipping = tipping[(tipping["metric"] == verdict.metric) & (tipping["estimator"] == SNIPS)]
+        (row,) = (row for row in tipping.itertuples() if successor in (row.model, row.other))
+        assert row.tipping_points == pytest.approx((verdict.gamma_range.high,), abs=1e-9)
+        if row.model == verdict.highest_model:
+            assert f"[−1, {end}]" in row.statement
 
 
 def test_without_weights_the_range_of_gamma_is_that_of_a_power_law_of_the_training_counts():

@@ -103,14 +103,14 @@ def test_the_power_law_is_stated_with_the_value_of_gamma(gamma, words):
     [
         (GammaRange("a", -1.0, 3.0, -1.0, 3.0), "for every γ in [−1, 3]."),
         (
-            GammaRange("a", -1.0, 0.25, -1.0, 3.0, "", "c"),
+            GammaRange("a", -1.0, 0.2588, -1.0, 3.0, "", "c"),
             "for γ in [−1, 0.25]; for slightly larger γ, c ranks first.",
         ),
         (
-            GammaRange("a", 0.5, 3.0, -1.0, 3.0, "b", ""),
+            GammaRange("a", 0.4912, 3.0, -1.0, 3.0, "b", ""),
             "for γ in [0.50, 3]; for slightly smaller γ, b ranks first.",
         ),
-        (GammaRange("a", -1.0, 0.25, -1.0, 3.0), "for γ in [−1, 0.25]."),
+        (GammaRange("a", -1.0, 0.2588, -1.0, 3.0), "for γ in [−1, 0.25]."),
     ],
 )
 def test_the_range_of_gamma_is_stated_with_the_recommender_that_overtakes(gamma_range, clause):
@@ -122,7 +122,7 @@ def test_the_range_of_gamma_is_stated_with_the_recommender_that_overtakes(gamma_
 
 
 def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
-    gamma_range = GammaRange("a", -1.0, -0.2, -1.0, 3.0, "", "b")
+    gamma_range = GammaRange("a", -1.0, -0.1912, -1.0, 3.0, "", "b")
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
         "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.20]. "
@@ -235,7 +235,7 @@ def test_a_verdict_on_another_metric_than_the_first_names_it_and_the_metric_with
 
 def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_the_same_conclusion():
     everywhere = GammaRange("a", -1.0, 3.0, -1.0, 3.0)
-    changing = GammaRange("a", -1.0, 0.85, -1.0, 3.0, next_above="b")
+    changing = GammaRange("a", -1.0, 0.8588, -1.0, 3.0, next_above="b")
     headline = replace(decide(AB, AB, gamma=0.0), gamma_range=everywhere)
     verdict = replace(decide(AB, AB, gamma=0.0, metric="cg@10"), gamma_range=changing)
     assert conclusion(headline, verdict).endswith(
@@ -248,8 +248,8 @@ def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_th
 
 
 def test_a_change_with_gamma_on_another_metric_is_stated_also_if_the_first_metric_changes():
-    early = GammaRange("a", -1.0, -0.4, -1.0, 3.0, next_above="b")
-    late = GammaRange("a", -1.0, 0.04, -1.0, 3.0, next_above="b")
+    early = GammaRange("a", -1.0, -0.3912, -1.0, 3.0, next_above="b")
+    late = GammaRange("a", -1.0, 0.0488, -1.0, 3.0, next_above="b")
     headline = replace(decide(AB, BA, gamma=0.0), gamma_range=early)
     agreeing = replace(decide(AB, AB, gamma=0.0, metric="ndcg@10"), gamma_range=late)
     contradicted = replace(decide(AB, BA, gamma=0.0, metric="ndcg@10", significant=("ab",)), gamma_range=late)
@@ -267,8 +267,8 @@ def test_a_change_with_gamma_on_another_metric_is_stated_also_if_the_first_metri
 
 
 def test_the_same_conclusion_on_another_metric_states_a_different_range_of_gamma():
-    early = GammaRange("a", -1.0, -0.4, -1.0, 3.0, next_above="b")
-    late = replace(early, high=0.04)
+    early = GammaRange("a", -1.0, -0.3912, -1.0, 3.0, next_above="b")
+    late = replace(early, high=0.0488)
     headline = replace(decide(AB), gamma_range=early)
     verdict = replace(decide(AB, metric="ndcg@10"), gamma_range=late)
     assert conclusion(headline, verdict).endswith(
@@ -303,7 +303,7 @@ def test_agreement_of_weights_that_do_not_change_the_value_of_a_user_is_no_clear
 
 
 def test_a_metric_without_a_range_of_gamma_is_explained_where_another_metric_has_one():
-    gamma_range = GammaRange("a", -1.0, 0.25, -1.0, 3.0, "", "b")
+    gamma_range = GammaRange("a", -1.0, 0.2588, -1.0, 3.0, "", "b")
     first = replace(decide(AB), gamma_range=gamma_range)
     second = replace(decide(AB, metric="hit@10"), is_weighted_within_users=False)
     reason = (

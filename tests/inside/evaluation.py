@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipseval.evaluation._explanation import build_explanation, describe_date
 from ipseval.evaluation._integrations import ListMetrics, MlflowEvaluator
+from ipseval.evaluation._latex import CellStyle, _state_no_difference
 from ipseval.evaluation._page_sections import (
     build_difference_cell,
     build_differences,

@@ -6,17 +6,20 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import ipseval
 from ipseval.evaluation import write_statement
+from ipseval.evaluation.verdict import ModelRanking
 from ipseval.metrics import METRICS
-from ipseval.reporting import Tables
+from ipseval.reporting import Report, Tables
 from ipseval.reporting.tables import Cell, Heading, Notes, Remark, Table
 from tests.extras import require_program
 from tests.golden.writers import REPORTS
+from tests.inside.evaluation import CellStyle, _state_no_difference
 from tests.inside.reporting import escape_controls, escape_latex, format_latex_formula, to_latex
 from tests.reporting.test_report_names import NAMES
 from tests.sources import modules, texts
@@ -162,6 +165,50 @@ def test_a_dagger_marks_what_the_paired_test_finds_lower_than_the_highest():
     }
     assert "significantly lower than the highest estimate" in evaluation.to_latex()
     assert "dagger" not in evaluation.to_latex(significance=False)
+
+
+def evaluate_noise(seed: int) -> ipseval.Evaluation:
+    rng = np.random.default_rng(seed)
+    split = random_split(rng, 60, 20, 0.5)
+    models = {name: rng.normal(size=(split.n_users, split.n_items)) for name in "abc"}
+    return ipseval.evaluate(models, split, metrics=["recall@5"], estimators=["aoa"])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the scores are random
+def test_a_table_states_that_no_difference_is_significant_only_where_no_pair_differs():
+    note = r"\item No difference is significant (paired test, Holm's correction, $p \geq 0.05$)."
+    without_difference = evaluate_noise(0)
+    assert (without_difference.compare()["p_adjusted"] >= 0.05).all()
+    assert without_difference.to_latex().splitlines().count(note) == 1
+    assert "significant" not in without_difference.to_latex(significance=False)
+    alone = ipseval.evaluate_ranks({"a": without_difference.samples["a"].ranked}, metrics=["recall@5"])
+    assert "significant" not in alone.to_latex()
+
+    # The highest differs from none, but two others differ: nothing has a dagger, and the note would be false.
+    two_differ = np.zeros((3, 3), dtype=bool)
+    two_differ[1, 2] = two_differ[2, 1] = True
+    for told_apart, n_notes in ((two_differ, 0), (np.zeros((3, 3), dtype=bool), 1)):
+        tests = SimpleNamespace(told_apart=lambda names, level, value=told_apart: value)
+        ranking = ModelRanking("aoa", ("a", "b", "c"), ("a", "b", "c"), np.nan, tests=tests)
+        table = SimpleNamespace(labels=("aoa",), verdict=SimpleNamespace(rankings={"aoa": ranking}))
+        assert len(_state_no_difference([table], CellStyle(bold=True, significance=True))) == n_notes
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the scores are random
+def test_the_joint_table_names_the_evaluation_without_a_significant_difference():
+    noise = evaluate_noise(0)
+    rng = np.random.default_rng(0)
+    split = random_split(rng, 200, 20, 0.5)
+    truth = np.zeros((split.n_users, split.n_items))
+    truth[split.test.user, split.test.item] = 1
+    models = {"a": truth + rng.normal(size=truth.shape), "b": rng.normal(size=truth.shape)}
+    different = ipseval.evaluate(models, split, metrics=["recall@5"], estimators=["aoa"])
+    latex = Report({"noise": noise, "different": different}).to_latex()
+    (line,) = (line for line in latex.splitlines() if "No difference is significant" in line)
+    assert line.startswith(r"\item noise: ")
+    twice = Report({"noise": noise, "again": evaluate_noise(0)}).to_latex()
+    (line,) = (line for line in twice.splitlines() if "No difference is significant" in line)
+    assert line.startswith(r"\item No difference")
 
 
 def test_the_exponent_of_popularity_is_raised(small):

@@ -495,6 +495,59 @@ def test_a_report_of_two_evaluations_has_the_verdict_of_each_with_its_tables():
         assert "(p = 0.024 against popular)" in " ".join(text.split())
 
 
+def test_evaluations_with_names_are_one_latex_table():
+    world = World(n_users=500, n_items=200, mean_relevant=20, rng=0)
+    evaluations = {}
+    for number, name in ((1, "random"), (5, "by_time")):
+        split = world.split(rng=number)
+        models = world.example_models(split, rng=2)
+        models = {model: models[model] for model in ("taste", "popular")}
+        evaluations[name] = ipseval.evaluate(models, split, metrics=["recall@10", "ndcg@10"])
+    made = report.Report(evaluations)
+    lines = made.to_latex().splitlines()
+    titles = [match[1] for line in lines if (match := re.search(r"\\emph\{(.*)\}\}", line))]
+    assert titles == ["recall@10, random", r"recall@10, by\_time", "ndcg@10, random", r"ndcg@10, by\_time"]
+    assert sum(line.startswith(r"\begin{tabular}") for line in lines) == 1
+
+    # The rows are those of the table of each evaluation.
+    rows = [line for line in lines if line.startswith(("taste & ", "popular & "))]
+    expected = {}
+    for name, evaluation in evaluations.items():
+        alone = evaluation.to_latex().splitlines()
+        expected[name] = [line for line in alone if line.startswith(("taste & ", "popular & "))]
+    first, second = expected.values()
+    assert rows == [*first[:2], *second[:2], *first[2:], *second[2:]]
+
+    # Notes that differ have the name of their evaluation; the others are printed once.
+    notes = [line.removeprefix(r"\item ") for line in lines if line.startswith(r"\item ")]
+    assert [note.split(":")[0] for note in notes[:2]] == ["random", r"by\_time"]
+    assert len(set(notes)) == len(notes)
+    assert sum(note.startswith("Bold: ") for note in notes) == 1
+    for text in (str(made), made.to_markdown()):
+        assert "random: 2 recommenders" in text.replace("**", "")
+
+
+def test_evaluations_of_different_columns_are_no_latex_table():
+    world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    split = world.split(rng=1)
+    models = {"popular": world.example_models(split, rng=2)["popular"]}
+    evaluations = {}
+    for gamma in (0, 1):
+        evaluations[f"γ{gamma}"] = ipseval.evaluate(
+            models, split, metrics=["recall@10"], propensity=f"power-law:gamma={gamma}"
+        )
+    with pytest.raises(ipseval.InputError, match="results must have the same columns in one table; got AOA"):
+        report.Report(evaluations).to_latex()
+
+
+def test_named_results_of_different_classes_are_written_one_after_another_in_latex():
+    world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    split = world.split(rng=1)
+    evaluation = ipseval.evaluate(world.example_models(split, rng=2), split, metrics=["recall@10"])
+    latex = report.Report({"all": evaluation, "groups": evaluation.by("activity")}).to_latex()
+    assert r"\paragraph{groups: By activity: 4 groups of users}" in latex
+
+
 def test_a_report_of_several_results_has_their_parts_behind_the_first():
     first, second = Made("a", ("x", "y")), Made("b", ("y", "x", ""))
     text = report.Report([first, second]).tables()
@@ -515,6 +568,6 @@ def test_a_report_of_several_results_has_their_parts_behind_the_first():
     assert page.appendix[2].rows[0][0].text == "3"
     same = report.Report((first, Made("b", ("x",)))).tables(page=True)
     assert "Groups by other metrics: .frame." not in same.appendix
-    for none in ([], [3], [first, 3], "ab", first):
+    for none in ([], [3], [first, 3], "ab", first, {}, {"a": 3}, {1: first}):
         with pytest.raises(ipseval.InputError, match="results must be a sequence of at least one result"):
             report.Report(none)
