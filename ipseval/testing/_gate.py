@@ -535,7 +535,7 @@ def gate(
     --------
     assert_not_worse : Use the decision in a test.
     history : The gates of several weeks.
-    preflight : Check that the gate rejects candidates that are worse.
+    preflight : Check that the gate stops candidates that are worse.
 
     Examples
     --------

@@ -30,13 +30,13 @@ from ipseval.utils.public import public_function
 from ipseval.utils.types import IntArray, RngLike
 
 POPULARITY = "popularity"
-MISSED: tuple[Outcome, ...] = ("identical", "not worse", "cannot tell", "no difference")
+IMPROVED: tuple[Outcome, ...] = ("better", "suspicious")
 COLUMNS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "outcome")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Preflight(Result):
-    """Decisions of the gate on candidates that it must reject.
+    """Decisions of the gate on candidates that it must stop.
 
     Attributes
     ----------
@@ -51,47 +51,71 @@ class Preflight(Result):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per candidate: its numbers with ci_low and ci_high, outcome, and whether it is rejected."""
-        rejected_names = self._names_with_outcome("worse")
+        """One row per candidate: its numbers with ci_low and ci_high, outcome, and whether the gate stops it."""
         rows = []
         for name, decision in self.gates.items():
             row: dict[str, Any] = {"model": name, "metric": decision.metric, "estimator": decision.estimator}
             for column in COLUMNS:
                 row[column] = getattr(decision, column)
-            row["rejected"] = name in rejected_names
+            row["stopped"] = not decision.has_passed
             rows.append(row)
         return pd.DataFrame(rows).rename(columns={"low": "ci_low", "high": "ci_high"})
 
     @property
     def has_passed(self) -> bool:
-        """Whether all candidates were tried and called worse."""
-        return not self.skip_reason and bool(self.frame["rejected"].all())
+        """Whether all candidates were tried and stopped, and none of them is better than the incumbent."""
+        if self.skip_reason or self._names_with_outcome(*IMPROVED):
+            return False
+        return bool(self.frame["stopped"].all())
 
     @property
     def exit_code(self) -> int:
-        """Exit code: 0 passed; 4 the gate cannot tell."""
+        """Exit code: 0 all candidates were tried and stopped, and none is better; 4 otherwise."""
         return 0 if self.has_passed else 4
 
     @property
     def verdict(self) -> str:
-        """Names of the candidates that the gate rejects, that it does not reject, and that are better."""
-        rejected_names = self._names_with_outcome("worse")
-        missed_names = self._names_with_outcome(*MISSED)
-        better_names = self._names_with_outcome("better", "suspicious")
+        """Names of the candidates that the gate stops, that it does not stop, and that are better."""
+        better_names = self._names_with_outcome(*IMPROVED)
+        doubtful_names = []
+        stopped_names = []
+        missed_names = []
+        for name, decision in self.gates.items():
+            if name in better_names:
+                continue
+            if decision.has_passed:
+                missed_names.append(name)
+                continue
+            stopped_names.append(name)
+            if decision.outcome != "worse":
+                doubtful_names.append(name)
+
         clauses = []
-        if rejected_names:
-            clauses.append(f"the gate rejects {join_names(rejected_names)}")
+        if stopped_names:
+            clauses.append(
+                f"the gate stops {join_names(stopped_names)}{self._describe_doubt(doubtful_names)}"
+            )
         if missed_names:
-            missed_gates = [self.gates[name] for name in missed_names]
-            least_sensitive = max(missed_gates, key=lambda decision: decision.smallest_visible_loss)
-            detected = describe_detected_loss(least_sensitive.smallest_visible_loss, least_sensitive.old)
-            clauses.append(f"the gate could not reject {join_names(missed_names)}: {detected}")
+            detected = self._describe_least_sensitive(missed_names)
+            clauses.append(f"the gate does not stop {join_names(missed_names)}: {detected}")
         if better_names:
             verb = "is" if len(better_names) == 1 else "are"
             clauses.append(f"{join_names(better_names)} {verb} better than the incumbent")
         if self.skip_reason:
             clauses.append(self.skip_reason)
         return "; ".join(clauses)
+
+    def _describe_doubt(self, names: list[str]) -> str:
+        """Return which candidates are stopped although they are not called worse, in brackets; "" for none."""
+        if not names:
+            return ""
+        return f" ({join_names(names)} without calling it WORSE; {self._describe_least_sensitive(names)})"
+
+    def _describe_least_sensitive(self, names: list[str]) -> str:
+        """Return the loss that is called WORSE, as text, for the candidate where it is largest."""
+        gates = [self.gates[name] for name in names]
+        least_sensitive = max(gates, key=lambda decision: decision.smallest_visible_loss)
+        return describe_detected_loss(least_sensitive.smallest_visible_loss, least_sensitive.old)
 
     def _names_with_outcome(self, *outcomes: Outcome) -> list[str]:
         """Return the names of the candidates with one of these outcomes."""
@@ -124,7 +148,7 @@ class Preflight(Result):
 def preflight(
     evaluation: Evaluation, *, incumbent: str | None = None, rng: RngLike = None, **options: Any
 ) -> Preflight:
-    """Check that the gate rejects candidates that are worse, built from the incumbent's own ranks.
+    """Check that the gate stops candidates that are worse, built from the incumbent's own ranks.
 
     In the candidate "shuffled", every positive has a random rank. In "truncated", a random half of the items
     is not retrieved and ranks last; in lists, the items that remain move up, so the lists are about half as
@@ -145,7 +169,7 @@ def preflight(
     Returns
     -------
     Preflight
-        The decision on each candidate, and whether all were rejected.
+        The decision on each candidate, and whether all were stopped.
 
     Raises
     ------
@@ -158,7 +182,7 @@ def preflight(
 
     Examples
     --------
-    The gate rejects shuffled and truncated ranks, but not popularity, so this check fails:
+    The gate stops shuffled and truncated ranks, but not popularity, so this check fails:
 
     >>> from ipseval import evaluate, simulation
     >>> world = simulation.World(n_users=300, n_items=80, mean_relevant=10, rng=0)

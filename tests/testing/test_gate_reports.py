@@ -200,18 +200,18 @@ c      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032           
 d      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120  suspicious
 e      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120  better
 
-model  metric    estimator  rejected
-a      recall@5  aoa            True
-b      recall@5  aoa           False
-c      recall@5  aoa           False
-d      recall@5  aoa           False
-e      recall@5  aoa           False
+model  metric    estimator  stopped
+a      recall@5  aoa           True
+b      recall@5  aoa          False
+c      recall@5  aoa           True
+d      recall@5  aoa           True
+e      recall@5  aoa          False
 
-the gate rejects a; the gate could not reject b and c: a loss of 0.20 is called WORSE in 80% of cases; d and e
-  are better than the incumbent"""
+the gate stops a and c (c without calling it WORSE; a loss of 0.20 is called WORSE in 80% of cases); the gate
+  does not stop b: a loss of 0.12 is called WORSE in 80% of cases; d and e are better than the incumbent"""
 
 
-def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_not_rejected():
+def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_not_stopped():
     decision = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
     outcomes = {"a": "worse", "b": "not worse", "c": "cannot tell", "d": "suspicious", "e": "better"}
     gates = {name: replace(decision, outcome=outcome) for name, outcome in outcomes.items()}
@@ -219,13 +219,17 @@ def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_no
     result = Preflight(gates)
     assert str(result) == PREFLIGHT
     assert result.verdict == (
-        "the gate rejects a; the gate could not reject b and c: a loss of 0.20 is called WORSE in 80% of cases; "
-        "d and e are better than the incumbent"
+        "the gate stops a and c (c without calling it WORSE; a loss of 0.20 is called WORSE in 80% of cases); the gate "
+        "does not stop b: a loss of 0.12 is called WORSE in 80% of cases; d and e are better than the incumbent"
     )
     assert Preflight({"a": gates["a"], "e": gates["e"]}).verdict == (
-        "the gate rejects a; e is better than the incumbent"
+        "the gate stops a; e is better than the incumbent"
     )
     rejected = Preflight({"a": gates["a"]})
+    assert Preflight({"a": gates["a"], "c": gates["c"]}).has_passed
+    assert not Preflight({"a": gates["a"], "d": gates["d"]}).has_passed
+    lenient = Preflight({"c": replace(gates["c"], strict=False, low=-0.1, high=0.1)})
+    assert lenient.frame["stopped"].tolist() == [False]
     assert [
         decision.has_passed
         for decision in (result, rejected, replace(rejected, skip_reason="b was not tried"))

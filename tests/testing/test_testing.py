@@ -345,15 +345,17 @@ def test_compare_names_the_pair(baseline, tmp_path, capsys):
     assert "Name the pair by --model CANDIDATE=INCUMBENT" in capsys.readouterr().err
 
 
-def test_preflight_tries_candidates_that_the_gate_must_reject(tmp_path, capsys):
+def test_preflight_tries_candidates_that_the_gate_must_stop(tmp_path, capsys):
     models = {"als": add_noise(TRUTH, 1), "popularity": popularity(SPLIT.train)}
     evaluation = evaluate(models, SPLIT, metrics=["recall@5"], estimators=["aoa"])
     result = preflight(evaluation, rng=0)
     assert result.frame["model"].tolist() == ["shuffled", "truncated", "popularity"]
-    assert result.frame["rejected"].tolist() == [True, False, True]
+    assert result.frame["stopped"].tolist() == [True, True, True]
+    assert result.gates["truncated"].outcome == "cannot tell"
     assert result.verdict.startswith(
-        "the gate rejects shuffled and popularity; the gate could not reject truncated"
+        "the gate stops shuffled, truncated and popularity (truncated without calling it WORSE; "
     )
+    assert not preflight(evaluation, rng=0, strict=False).has_passed
     # A random rank among n candidates is in the first five with probability 5/n.
     shuffled = result.gates["shuffled"]
     assert shuffled.new == pytest.approx(5 / 36, abs=4 * 0.25 / np.sqrt(shuffled.n_users))
@@ -368,7 +370,7 @@ def test_preflight_tries_candidates_that_the_gate_must_reject(tmp_path, capsys):
     assert higher.verdict.endswith("; popularity is better than the incumbent")
     evaluation.save(tmp_path / "whole.npz")
     assert main(["compare", str(tmp_path / "whole.npz"), "--preflight", "--weeks", "1"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "the gate rejects shuffled, truncated and popularity"
+    assert capsys.readouterr().out.splitlines()[-1] == "the gate stops shuffled, truncated and popularity"
     evaluation.save(tmp_path / "small.npz", ranks=False)
     assert main(["compare", str(tmp_path / "small.npz"), "--preflight"]) == 2
     with pytest.raises(InputError, match=r"The evaluation has a, b\. Name the incumbent by incumbent="):
