@@ -212,6 +212,7 @@ def _run_plan(options: argparse.Namespace) -> int:
     from ipseval.correction import plan_exposure
 
     check_out(options)
+    _check_log(options.log)
     if options.design is not None:
         deliver_result(_allocate(options), options)
         return 0
@@ -241,6 +242,16 @@ def _run_plan(options: argparse.Namespace) -> int:
         sentences.append(describe_sufficient_size(str(metric), rows, options.regret))
     deliver_result(Plan(tuple(sentences), plan), options)
     return 0
+
+
+def _check_log(log: str | None) -> None:
+    """Raise `InputError` with a complete command if the log is a stored result, of which verdicts suggest a plan."""
+    if log is None or not log.lower().endswith(".npz"):
+        return
+    raise InputError(
+        f"{log} holds arrays or a stored result, but a plan needs the log and the recommenders. For example: "
+        "ipseval plan --train train.csv --test test.csv --model old=old.csv --model new=new.csv"
+    )
 
 
 def describe_sufficient_size(metric: str, plan: pd.DataFrame, regret: float) -> str:

@@ -86,7 +86,7 @@ def add_log_or_parts(parser: argparse.ArgumentParser) -> None:
     add_log(parser, optional="?")
     group = parser.add_argument_group("existing split, in place of LOG")
     group.add_argument("--train", metavar="FILE", help="training part")
-    group.add_argument("--test", metavar="FILE", help="held-out positives")
+    group.add_argument("--test", metavar="FILE", help="held-out positives, or TREC qrels")
     add_choice(group, "--overlap", ("raise", "drop"), "pairs in both parts; default: raise")
 
 
@@ -198,8 +198,8 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME=FILE",
         help="recommender; may be repeated. FILE is an array (.npy or .npz, users × items, in the order of the "
-        "sorted ids or of --users and --items), factors (.npz) or a table of user, item, rank or score. NAME alone "
-        "is a baseline: popularity, random, item_knn, ease, pure_svd. Default: all baselines",
+        "sorted ids or of --users and --items), factors (.npz), a TREC run or a table of user, item, rank or score. "
+        "NAME alone is a baseline: popularity, random, item_knn, ease, pure_svd. Default: all",
     )
     add_choice(group, "--missing-lists", ("zero", "drop", "raise"), "users without a list; default: zero")
 

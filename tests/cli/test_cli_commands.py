@@ -264,7 +264,11 @@ FAILURE = {
         ["correct", "log.csv", "--allocation", "log.csv", *FAST],
         "--allocation requires --random-exposure",
     ),
-    "plan of a stored result": (["plan", "vectors.npy"], "Give the log: a table with a row per interaction"),
+    "plan of an array": (["plan", "vectors.npy"], "Give the log: a table with a row per interaction"),
+    "plan of a stored result": (
+        ["plan", "result.npz"],
+        "ipseval plan --train train.csv --test test.csv --model old=old.csv --model new=new.csv",
+    ),
     "a split without times": (
         ["evaluate", "log.csv", "--ignore", "ts", "--split", "global-time"],
         "Name the column of times by --timestamp",
