@@ -354,7 +354,7 @@ def test_the_workflow_of_github_on_the_page_on_gates_has_steps_that_stop(gated):
     (version,) = re.findall(r'python-version: "([\d.]+)"', block)
     assert f"Programming Language :: Python :: {version}" in project["classifiers"]
     commands = [step.removeprefix("run: ") for step in steps[2:]]
-    assert commands[0] == f'pip install "ipseval @ git+{source}" pytest'
+    assert commands[0] == f'pip install "ipseval[parquet] @ git+{source}" pytest'
     assert commands[1] == "python recommend.py"
     (action_line,) = re.findall(r"- uses: (.*)", action)
     assert action_line == f"{source.removeprefix('https://github.com/')}@main"
