@@ -168,7 +168,8 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     add(
         "--preflight",
         action="store_true",
-        help="test the gate with worse recommenders, derived from the ranks in NEW",
+        help="test of the gate with worse recommenders, derived from the ranks of the incumbent in NEW; with --model "
+        "NAME=OLD, also how often a loss passes, and the margin against it",
     )
     add(
         "--confidence-level",
@@ -206,6 +207,8 @@ def _run_compare(options: argparse.Namespace) -> int:
     if Path(options.new).is_dir():
         result = history(options.new, candidate=candidate, **arguments)
     elif options.preflight:
+        if candidate != incumbent:
+            arguments["candidate"] = candidate
         result = preflight(Evaluation.load(options.new), rng=0, **arguments)
     else:
         new = Evaluation.load(options.new)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr, ndtri
 
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
@@ -14,16 +15,18 @@ from ipseval.estimators.estimate import estimate
 from ipseval.evaluation import Evaluation
 from ipseval.ranking import RankedPositives
 from ipseval.reporting import Tables
-from ipseval.reporting.formatting import join_names
+from ipseval.reporting.formatting import format_fixed, join_names
 from ipseval.reporting.results import Result
-from ipseval.reporting.tables import Remark, Table
+from ipseval.reporting.tables import Part, Remark, Table
 from ipseval.testing._gate import (
     Gate,
     Outcome,
     check_gate_options,
     describe_detected_loss,
+    format_pass_probability,
     gate,
     name_interval,
+    round_up,
 )
 from ipseval.utils.checks import as_generator
 from ipseval.utils.public import public_function
@@ -31,6 +34,8 @@ from ipseval.utils.types import IntArray, RngLike
 
 POPULARITY = "popularity"
 IMPROVED: tuple[Outcome, ...] = ("better", "suspicious")
+LOSS_SHARE = 0.1  # of the incumbent's value: the loss for which a margin is stated
+ERROR = 0.05  # with enough users, such a loss passes and an equally good candidate fails at most this often
 COLUMNS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "outcome")
 
 
@@ -44,10 +49,13 @@ class Preflight(Result):
         "shuffled", "truncated", "popularity" -> Gate.
     skip_reason : str
         Candidate that was not tried, and the reason; "" where all were.
+    candidate_gate : Gate or None
+        The decision on the named candidate; None if none is named.
     """
 
     gates: dict[str, Gate]
     skip_reason: str = ""
+    candidate_gate: Gate | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -133,20 +141,118 @@ class Preflight(Result):
             f"Preflight of the gate on {first_gate.incumbent} by {first_gate.metric} "
             f"({first_gate.estimator}), with {name_interval(first_gate.interval_level)}s",
         )
-        table = Table.from_frame(self.frame, formats=f".{digits + 1}f", n_keys=3)
+        parts: list[Part] = [Table.from_frame(self.frame, formats=f".{digits + 1}f", n_keys=3)]
+        if self.candidate_gate is not None:
+            parts.append(describe_passing_loss(self.candidate_gate))
         if page:
             return Tables(
                 summary,
-                (table,),
+                tuple(parts),
                 title="Preflight of a gate",
                 remarks=(Remark("Verdict", (self.verdict,)),),
             )
-        return Tables(summary, (table, self.verdict))
+        return Tables(summary, (*parts, self.verdict))
+
+
+def compute_pass_probability(decision: Gate, loss: float, margin: float | None) -> float:
+    """Return the probability that a candidate with a true loss L passes with a margin M, or without one.
+
+    With a margin, it passes if its lower bound is >= −M: Φ((M − h − L)/s), with the standard error s and the distance h
+    of the lower bound from the difference. Without a margin, its upper bound must be >= 0 and its lower bound must
+    exclude the relevant loss R: Φ((min(k, R − h) − L)/s), with the distance k of the upper bound. It is assumed that
+    the differences of its users are distributed as those of the candidate of `decision` around their mean, and that
+    the candidate is not suspicious.
+    """
+    to_low = decision.difference - decision.low
+    if margin is None:
+        to_high = decision.high - decision.difference
+        threshold = min(to_high, decision.relevant_loss - to_low)
+    else:
+        threshold = margin - to_low
+    return float(ndtr((threshold - loss) / decision.std_error))
+
+
+def compute_margin(decision: Gate, loss: float) -> float:
+    """Return the margin L/2 + h, with which a loss L passes as often as an equally good candidate fails."""
+    return loss / 2 + decision.difference - decision.low
+
+
+def compute_users_needed(decision: Gate, loss: float) -> float:
+    """Return the users with which a loss L passes in 5% of cases, and an equally good candidate in 95%.
+
+    With the margin L/2 + h, the threshold is L/2 from both, so z_0.95 standard errors must be L/2.
+    """
+    n_errors = loss / 2 / decision.std_error
+    return round_up(decision.n_users * (float(ndtri(1 - ERROR)) / n_errors) ** 2)
+
+
+def describe_passing_loss(decision: Gate) -> str:
+    """Return how often a loss and an equally good candidate pass, and with which margin, as text.
+
+    Without a margin, the loss is 10% of the incumbent's value. With a margin M, it is the loss L = 2 (M − h), which
+    passes as often as an equally good candidate fails.
+    """
+    if not decision.std_error or decision.old <= 0:
+        return f"{decision.candidate} does not show how often a loss passes, because no user differs."
+    condition = f"If the differences of users vary as those of {decision.candidate}"
+    if decision.relevant_loss == decision.margin:
+        return f"{condition}, {_describe_given_margin(decision)}"
+    loss = LOSS_SHARE * decision.old
+    passing = format_pass_probability(compute_pass_probability(decision, loss, None))
+    equal_passing = format_pass_probability(compute_pass_probability(decision, 0.0, None))
+    without_margin = (
+        f"{condition}, a candidate that truly loses {_format_loss(decision, loss)} passes with probability {passing} "
+        f"without a margin, and an equally good one with probability {equal_passing}. "
+    )
+    n_users = f"{compute_users_needed(decision, loss):,.0f}"
+    margin = float(f"{compute_margin(decision, loss):.2g}")
+    if decision.smallest_visible_loss + margin > decision.old:
+        return f"{without_margin}There are too few users for a margin against this loss; about {n_users} are needed."
+    passing_probability = compute_pass_probability(decision, loss, margin)
+    passing = format_pass_probability(passing_probability)
+    equal_passing = format_pass_probability(compute_pass_probability(decision, 0.0, margin))
+    with_margin = (
+        f"With a margin of {margin:#.2g}, it passes with probability {passing}, and an equally good one "
+        f"with probability {equal_passing}."
+    )
+    if passing_probability > ERROR:
+        with_margin += f" For {ERROR:g} and {1 - ERROR:g}, about {n_users} users are needed."
+    return without_margin + with_margin
+
+
+def _describe_given_margin(decision: Gate) -> str:
+    """Return how often candidates pass with the margin of a decision, as the end of a sentence."""
+    margin = decision.margin
+    to_low = decision.difference - decision.low
+    equal_passing = format_pass_probability(compute_pass_probability(decision, 0.0, margin))
+    equally_good = (
+        f"an equally good candidate passes with probability {equal_passing} with the margin of {margin:g}"
+    )
+    loss = 2 * (margin - to_low)
+    if loss <= 0:
+        return (
+            f"{equally_good}, because the interval reaches {format_fixed(to_low, 4)} below the difference; a larger "
+            "margin is needed."
+        )
+    passing = format_pass_probability(compute_pass_probability(decision, loss, margin))
+    return (
+        f"{equally_good}, and one that truly loses {_format_loss(decision, loss)} with probability {passing}."
+    )
+
+
+def _format_loss(decision: Gate, loss: float) -> str:
+    """Format a loss as a share of the incumbent's value, and in units of the metric."""
+    return f"{100 * loss / decision.old:.2g}% of the old value ({loss:.3g})"
 
 
 @public_function
 def preflight(
-    evaluation: Evaluation, *, incumbent: str | None = None, rng: RngLike = None, **options: Any
+    evaluation: Evaluation,
+    *,
+    candidate: str | None = None,
+    incumbent: str | None = None,
+    rng: RngLike = None,
+    **options: Any,
 ) -> Preflight:
     """Check that the gate stops candidates that are worse, built from the incumbent's own ranks.
 
@@ -159,8 +265,13 @@ def preflight(
     ----------
     evaluation : Evaluation
         Evaluation with its ranks, so saved without `ranks=False`.
+    candidate : str, optional
+        A real candidate in the evaluation. From the differences of its users, the report states how often a
+        candidate that loses 10% of the incumbent's value passes, and with which margin it is stopped; with `margin`,
+        which loss it stops. Default: none, because the candidates above differ more from the incumbent than a
+        retrained recommender.
     incumbent : str, optional
-        Default: the only recommender other than popularity.
+        Default: the only recommender other than popularity and `candidate`.
     rng : int, Generator or None, default None
         Source of the random ranks.
     **options
@@ -175,6 +286,12 @@ def preflight(
     ------
     InputError
         When the evaluation has no ranks, or has several recommenders and no incumbent is named.
+
+    Notes
+    -----
+    The margin against a loss L is L/2 + h, with the distance h of the lower bound from the difference. The threshold
+    of a pass is then L/2 below 0, so a candidate with the loss L passes with probability Φ(−L/2s), and an equally
+    good one with Φ(L/2s), with the standard error s.
 
     See Also
     --------
@@ -200,7 +317,10 @@ def preflight(
     False
     """
     check_gate_options(options)
-    incumbent = _resolve_incumbent(evaluation, incumbent)
+    incumbent = _resolve_incumbent(evaluation, candidate, incumbent)
+    candidate_gate = None
+    if candidate is not None:
+        candidate_gate = gate(evaluation, candidate=candidate, incumbent=incumbent, **options)
     samples = evaluation._need_samples()
     if incumbent not in samples:
         raise InputError(
@@ -223,16 +343,16 @@ def preflight(
     gates = {}
     for name, candidate_evaluation in candidates.items():
         gates[name] = gate(candidate_evaluation, candidate=name, incumbent=incumbent, **options)
-    return Preflight(gates, untried)
+    return Preflight(gates, untried, candidate_gate)
 
 
-def _resolve_incumbent(evaluation: Evaluation, incumbent: str | None) -> str:
+def _resolve_incumbent(evaluation: Evaluation, candidate: str | None, incumbent: str | None) -> str:
     """Return the name of the incumbent; raise `InputError` where it is ambiguous."""
     if incumbent:
         return incumbent
     names = []
     for name in evaluation.models:
-        if name != POPULARITY:
+        if name not in (POPULARITY, candidate):
             names.append(name)
 
     if not names:

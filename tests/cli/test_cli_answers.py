@@ -252,6 +252,9 @@ def test_a_preflight_is_that_of_the_stored_result_with_the_named_incumbent(capsy
     ((evaluation, options),) = given
     assert evaluation == ("loaded new.npz",)
     assert (options["incumbent"], options["rng"], options["weeks"]) == ("random", 0, 26)
+    assert "candidate" not in options
+    assert main(["compare", "new.npz", "--preflight", "--model", "als=random"]) == 4
+    assert (given[1][1]["candidate"], given[1][1]["incumbent"]) == ("als", "random")
 
 
 def test_an_error_keeps_its_lines_and_shows_what_could_steer_a_terminal(capsys):

@@ -58,7 +58,7 @@ def test_the_steps_pass_an_equal_recommender_and_stop_at_a_worse_one_and_at_a_br
     ipseval.evaluate({"als": scores}, split, **options).save(tmp_path / "accepted.npz")
     same = run_action(tmp_path, evaluate=parts, accepted="accepted.npz", compare="--metric recall@5")
     assert same.returncode == 0, same.stderr
-    assert (tmp_path / "installed").read_text() == "-m pip install --quiet /the/action\n"
+    assert (tmp_path / "installed").read_text() == "-m pip install --quiet /the/action[parquet]\n"
     assert "als" in (tmp_path / "summary.md").read_text()
     lost = run_action(tmp_path, new="worse.npz", accepted="new.npz", compare="--metric recall@5")
     assert lost.returncode

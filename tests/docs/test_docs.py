@@ -261,7 +261,7 @@ def page_on_gates(kind: str) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_gate_in_two_lines_of_shell_passes_and_stops_a_worse_recommender(gated, capsys):
-    _, block, _, _, preflight = page_on_gates("sh")
+    _, _, block, _, _, preflight = page_on_gates("sh")
     lines = block.splitlines()
     assert len(lines) == 2
     for line in (lines[0], preflight, lines[1]):
@@ -276,7 +276,7 @@ def test_the_gate_in_two_lines_of_shell_passes_and_stops_a_worse_recommender(gat
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
-    _, _, _, block, _ = page_on_gates("sh")
+    _, _, _, _, block, _ = page_on_gates("sh")
     evaluate_line, compare_line = block.splitlines()
     assert main(shlex.split(evaluate_line)[1:]) == 0
     assert main(shlex.split(compare_line)[1:]) == 0
@@ -286,13 +286,13 @@ def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
     assert main(shlex.split(compare_line)[1:]) == 1
 
     pd.read_csv("test.csv").iloc[1:].to_csv("test.csv", index=False)
-    assert main(shlex.split(page_on_gates("sh")[1].splitlines()[0])[1:]) == 0
+    assert main(shlex.split(page_on_gates("sh")[2].splitlines()[0])[1:]) == 0
     assert main(["compare", "new.npz", "accepted.npz", "--model", "als"]) == 2
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_small_losses_that_pass_one_by_one_fail_in_the_comparison_with_the_first_result(gated):
-    _, gate_block, block, _, _ = page_on_gates("sh")
+    _, _, gate_block, block, _, _ = page_on_gates("sh")
     evaluate_line = gate_block.splitlines()[0]
     copy_line, accepted_line, first_line = block.splitlines()
     lists = pd.read_csv("lists.csv")
@@ -319,7 +319,7 @@ def test_small_losses_that_pass_one_by_one_fail_in_the_comparison_with_the_first
 @pytest.mark.filterwarnings("ignore")
 def test_the_example_of_the_page_on_gates_prints_the_text_below_it(empty_folder, capsys):
     assert main(["demo", "--log", "clicks.csv", "--quiet"]) == 0
-    block, *_ = page_on_gates("sh")
+    block, margin_block, *_ = page_on_gates("sh")
     for line in block.splitlines():
         capsys.readouterr()
         assert main(shlex.split(line)[1:]) == 0, line
@@ -330,9 +330,15 @@ def test_the_example_of_the_page_on_gates_prints_the_text_below_it(empty_folder,
     assert main([*arguments, "--metric", "mean_dcg@10"]) == 1
     capsys.readouterr()
     assert main([*arguments, "--margin", "0.01"]) == 4
-    assert page_on_gates("text")[1] in capsys.readouterr().out
+    assert page_on_gates("text")[2] in capsys.readouterr().out
     assert main([*arguments, "--weeks", "250"]) == 0
     assert "Smallest visible loss, with 80% power: 0.013." in capsys.readouterr().out
+
+    # The margin against a loss of 10%.
+    evaluate_line, preflight_line = margin_block.splitlines()
+    assert main(shlex.split(evaluate_line)[1:]) == 0
+    assert main(shlex.split(preflight_line)[1:]) == 4
+    assert page_on_gates("text")[1] in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -348,7 +354,7 @@ def test_the_workflow_of_github_on_the_page_on_gates_has_steps_that_stop(gated):
     (version,) = re.findall(r'python-version: "([\d.]+)"', block)
     assert f"Programming Language :: Python :: {version}" in project["classifiers"]
     commands = [step.removeprefix("run: ") for step in steps[2:]]
-    assert commands[0] == f'pip install "ipseval @ git+{source}" pytest'
+    assert commands[0] == f'pip install "ipseval[parquet] @ git+{source}" pytest'
     assert commands[1] == "python recommend.py"
     (action_line,) = re.findall(r"- uses: (.*)", action)
     assert action_line == f"{source.removeprefix('https://github.com/')}@main"

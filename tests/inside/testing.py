@@ -12,4 +12,12 @@ from ipseval.testing._gate import (
     round_up,
 )
 from ipseval.testing._history import GateHistory as GateHistory
-from ipseval.testing._preflight import Preflight, _shuffle_ranks, _truncate_ranks
+from ipseval.testing._preflight import (
+    Preflight,
+    _shuffle_ranks,
+    _truncate_ranks,
+    compute_margin,
+    compute_pass_probability,
+    compute_users_needed,
+    describe_passing_loss,
+)
