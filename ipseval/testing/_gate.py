@@ -26,10 +26,12 @@ from ipseval.metrics import metric as parse_metric
 from ipseval.metrics.rating_metrics import RATING_METRICS
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import (
+    LEVEL,
     count_decimals,
     format_fixed,
     format_level,
     format_signed,
+    join_names,
     write_or_return,
 )
 from ipseval.reporting.results import Result
@@ -311,15 +313,33 @@ class Gate(Result):
             The decision, with the estimates that decide in the summary and the remaining ones in a table.
         """
         parts, warnings = self._describe_other_estimates(digits)
+        explanations = (*self._explain_interval(), *self._list_other_losses())
         if page:
             return Tables(
                 self._summary,
                 parts,
                 title="Gate",
                 warnings=warnings,
-                remarks=(Remark("Verdict", (self.verdict, *self._explain_interval())),),
+                remarks=(Remark("Verdict", (self.verdict, *explanations)),),
             )
-        return Tables(self._summary, (*parts, *self._explain_interval(), self.verdict), warnings=warnings)
+        return Tables(self._summary, (*parts, *explanations, self.verdict), warnings=warnings)
+
+    def _list_other_losses(self) -> tuple[str, ...]:
+        """Return a sentence with the reliable estimates that do not decide and are significantly lower; else ()."""
+        frame = self.frame
+        is_lower = (frame["difference"] < 0) & (frame["p_adjusted"] < LEVEL) & (frame["note"] == "")
+        names = []
+        for row in frame[is_lower & ~frame["decides"]].to_dict("records"):
+            names.append(f"{row['metric']} ({row['estimator']})")
+        if not names:
+            return ()
+        verb = "does"
+        if len(names) > 1:
+            verb = "do"
+        return (
+            f"The candidate is significantly lower by {join_names(names)}, which {verb} not decide (adjusted "
+            f"p < {LEVEL:g}).",
+        )
 
     def _explain_interval(self) -> tuple[str, ...]:
         """Return why the interval contains 0, if a normal interval of the same level would not; else ()."""

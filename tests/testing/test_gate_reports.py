@@ -70,6 +70,22 @@ def test_estimates_that_do_not_decide_are_rows_of_one_table():
     assert "p < 0.001" in row
 
 
+def test_significant_losses_by_other_estimates_precede_the_decision_and_do_not_change_it():
+    # Half of the users have their item at rank 1 and at rank 3: equal by recall@5, 1 and 1/3 by rr.
+    is_hit = np.arange(400) % 2 == 0
+    models = {"v1": ranks(np.where(is_hit, 0, 9)), "v2": ranks(np.where(is_hit, 2, 9))}
+    evaluation = evaluate_ranks(models, metrics=["recall@5", "rr"])
+    decision = gate(evaluation, candidate="v2", incumbent="v1")
+    assert decision.exit_code == 0
+    lines = str(decision).splitlines()
+    assert lines[-1] == decision.verdict
+    assert lines[-1].startswith("not shown to be worse by recall@5 (aoa)")
+    assert lines[-3] == (
+        "The candidate is significantly lower by rr (aoa), which does not decide (adjusted p < 0.05)."
+    )
+    assert "significantly lower" not in str(gate(evaluation, candidate="v1", incumbent="v2"))
+
+
 def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
     decision = gate(*pair(values(0.5), values(0.3, seed=1)))
     assert decision.to_json(tmp_path / "gate.json") == str(tmp_path / "gate.json")
