@@ -240,7 +240,7 @@ def gate_metrics(
     metric, estimator, margin : optional
         Options of the comparison, as in `gate`; with `rules` they are options of each rule instead.
     weeks : int, default 26
-        Number of weeks whose decisions share one probability of a false alarm.
+        Number of runs, each with all decisions, that share one probability of a false alarm.
     suspicious : float, default 0.5
         Share from which an improvement is implausible, for metrics whose rule has none.
     strict : bool, default True

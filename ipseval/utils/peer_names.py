@@ -520,6 +520,9 @@ SPLIT = ", where split = ipseval.Split.from_frames(train, test)"
 EXPOSURE = "ipseval.RandomExposure.from_frame(frame, split)"
 FITTED_GAMMA = f"propensity=ipseval.PowerLawPropensity(gamma='fit', exposure={EXPOSURE})"
 CALLS_BY_FUNCTION = {
+    "evaluate": {
+        "unknown": "ipseval.read_lists(path, unknown='drop') or ipseval.Lists(frame, unknown='drop') as a model"
+    },
     "plan_exposure": {
         "": LOG_PLAN + SPLIT,
         "metric": METRIC_PLAN + SPLIT,

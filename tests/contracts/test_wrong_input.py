@@ -232,6 +232,9 @@ CASES: dict[str, Callable[[], object]] = {  # what the error says -> the call
     "held_out must be finite counts >= 0 and at most 2.53; 1 of 3": lambda: ipseval.fit_gamma_from_exposure(
         [1, 2, 3], [9, 9, 9], [1, 2, 3], held_out=[1e300, 1, 2]
     ),
+    r"evaluate has no option unknown=\. Use ipseval\.read_lists\(path, unknown='drop'\)": lambda: (
+        ipseval.evaluate({"als": SCORES}, SPLIT, unknown="drop")
+    ),
     "masked": lambda: ipseval.Lists(np.ma.array([[1, 2]], mask=[[False, True]])),
     r"scores 1 item of 4 .*first: query and item 2, 'y'": lambda: ipseval.evaluate_slates(
         {"m": frame([1, 1, 2, 2], list("xyxy"), score=1.0).rename(columns={"user": "query"})},
