@@ -146,8 +146,10 @@ def _state_leakage(facts: Facts) -> str:
 
 def _state_seed(facts: Facts) -> str:
     text = facts.notes.get_fact("split", "seed")
-    if text:
+    if text.isdecimal():
         return f"seed {text}"
+    if text:
+        return text
     split = facts.content.split
     is_known = split is not None and split.description and split.description != GIVEN_AS_FRAMES
     if is_known and split is not None and not split.is_random:

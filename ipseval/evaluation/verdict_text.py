@@ -381,8 +381,10 @@ def _summarize_same_conclusion(headline: Verdict, gamma_range: str, *, is_single
     significant = [label for label in labels if _conclude(headline, label)[1]]
     adverb = "also" if is_single else "each time"
     significance = f"{adverb} {_name_significance(headline, significant, labels)}"
-    if len({headline.rankings[label].highest for label in labels}) > 1:
-        return f"the same two rank first, {significance}"
+    if headline.has_rival:
+        by_primary = f"{headline.highest_model} ranks first by {headline.name_estimator(labels[0])}"
+        by_weights = f"{headline.highest_by_weights} by {headline.name_estimator(headline.weighted)}"
+        return f"{by_primary} and {by_weights}, {significance}"
     clause = f"{headline.highest_model} also ranks first, {significance}"
     if gamma_range:
         clause += f", and for {gamma_range}"

@@ -264,6 +264,10 @@ def test_dates_with_a_time_zone_are_instants_and_days_have_24_hours():
         assert [(len(s.train), len(s.test)) for s in splits] == [(8, 24), (32, 24), (56, 4)]
     utc = split_sliding(logs[0], start="2020-11-01", test=timedelta(days=1))
     assert [len(s.test) for s in utc] == [24, 24, 8]
+    assert utc.frame["start"].astype(str).tolist() == ["2020-11-01", "2020-11-02", "2020-11-03"]
+    # The last window ends just after the last row.
+    last_row = pd.Timestamp(logs[0].timestamp.max(), unit="ns")
+    assert utc.frame["end"].tolist() == [*utc.frame["start"][1:], last_row + pd.Timedelta(1, "ns")]
 
 
 def test_polars_dates_with_a_time_zone_are_the_same_instants():

@@ -130,6 +130,11 @@ def test_facts_of_the_authors_are_stated_or_named_as_omitted(stated, unstated, c
         assert f"{question[0].upper()}{question[1:]}. To state it: " in unstated.to_markdown()
 
 
+def test_a_note_on_the_seed_in_words_is_stated_as_it_is(evaluation):
+    assert answers_of(evaluation, {"split": {"seed": "none, one date"}})["split-seed"] == "none, one date"
+    assert answers_of(evaluation, {"split": {"seed": "7"}})["split-seed"] == "seed 7"
+
+
 def test_preprocessing_needs_the_authors_and_adds_counts(evaluation):
     text = answers_of(evaluation, NOTES)["preprocessing"]
     assert text.startswith("purchases only. Counted by the evaluation: ")

@@ -284,7 +284,7 @@ def test_the_same_conclusion_on_another_metric_states_a_different_range_of_gamma
     )
     two = replace(decide(AB, BA, gamma=0.0), gamma_range=early)
     assert conclusion(two, replace(two, metric="ndcg@10", gamma_range=late)).endswith(
-        " On ndcg@10, the same two rank first, also not significantly."
+        " On ndcg@10, a ranks first by AOA and b by SNIPS, also not significantly."
     )
 
 
@@ -395,13 +395,13 @@ def test_the_same_conclusion_on_another_metric_states_the_first_recommenders_and
     assert conclusion(tied, replace(tied, metric="rr")).endswith(" On rr, the same recommenders are tied.")
     opposite = decide(AB, BA, gamma=0.0, significant=("ab",))
     assert conclusion(opposite, replace(opposite, metric="rr")).endswith(
-        " On rr, the same two rank first, also significantly in the log."
+        " On rr, a ranks first by AOA and b by SNIPS, also significantly in the log."
     )
     insignificant_by_weights = decide(AB, BA, gamma=0.0).rankings["snips-global"]
     rankings = {**opposite.rankings, "snips-global": insignificant_by_weights}
     half = replace(opposite, rankings=rankings)
     assert conclusion(half, replace(half, metric="rr")).endswith(
-        " On rr, the same two rank first, also significantly by AOA only."
+        " On rr, a ranks first by AOA and b by SNIPS, also significantly by AOA only."
     )
 
 

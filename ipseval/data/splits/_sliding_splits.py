@@ -13,7 +13,15 @@ import pandas as pd
 from ipseval.data.interactions import Interactions
 from ipseval.data.splits._inputs import LogLike, get_timestamps, to_interactions
 from ipseval.data.splits._split_builder import build_split
-from ipseval.data.splits._times import DurationLike, Number, TimeLike, format_time, to_duration, to_time
+from ipseval.data.splits._times import (
+    DurationLike,
+    Number,
+    TimeLike,
+    are_dates,
+    format_time,
+    to_duration,
+    to_time,
+)
 from ipseval.data.splits.split import SEEN, Seen, Split
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_choice, format_count
@@ -99,7 +107,8 @@ class SlidingSplits(Sequence[Split]):
         """One row per window: window, start, end, n_train, n_purged, n_validation, n_test, used.
 
         For the windows that are used, also: n_users (with test rows), n_cold_users, n_cold_items and
-        n_cold_positives; they are missing for the other windows.
+        n_cold_positives; they are missing for the other windows. Start and end are dates where the timestamps of
+        the log are; `bounds` holds them as nanoseconds since 1970.
         """
         columns: dict[str, list[int]] = {
             "n_users": [],
@@ -113,6 +122,9 @@ class SlidingSplits(Sequence[Split]):
             columns["n_cold_items"].append(split.n_cold_items)
             columns["n_cold_positives"].append(split.n_cold_positives)
         frame = self._windows.copy()
+        if are_dates(get_timestamps(self.log, PURPOSE)):
+            frame["start"] = pd.to_datetime(frame["start"], unit="ns")
+            frame["end"] = pd.to_datetime(frame["end"], unit="ns")
         for name, values in columns.items():
             frame[name] = pd.array([pd.NA] * len(frame), dtype="Int64")
             frame.loc[frame["used"], name] = values

@@ -84,9 +84,12 @@ class SegmentCell:
         return slice(model * n_groups, (model + 1) * n_groups)
 
     def group_covariance(self, model: int) -> FloatArray:
-        """Return the covariance of one recommender's groups; undefined and suppressed groups have 0."""
+        """Return the covariance of one recommender's groups; groups without visible or varying values have 0."""
         rows = self.covariance_rows(model)
-        return _zero_hidden(self.covariance[rows, rows], self.suppressed[model])
+        covariance = self.covariance[rows, rows]
+        # The variance of equal values may be a little above 0 by rounding.
+        is_constant = np.sqrt(np.diag(covariance)) <= RELATIVE_ROUNDING * np.abs(self.value[model])
+        return _zero_hidden(covariance, self.suppressed[model] | is_constant)
 
     def visible_values(self, model: int) -> FloatArray:
         """Return the values of one recommender; NaN where a value is suppressed."""

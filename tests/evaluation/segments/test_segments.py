@@ -101,6 +101,25 @@ def test_item_groups_by_hand():
     assert not any(line.startswith("Results by") for line in notes.lines)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the scores are random or equal
+def test_equal_values_have_no_error_also_where_their_variance_is_above_0_by_rounding():
+    rng = np.random.default_rng(0)
+    n_items = 83
+    train = [(user, item) for user in range(20) for item in rng.choice(n_items, 5, replace=False)]
+    test = [(user, item) for user in range(20, 217) for item in rng.choice(n_items, 3, replace=False)]
+    frames = [pd.DataFrame(rows, columns=["user", "item"]) for rows in (train, test)]
+    split = ipseval.Split.from_frames(*frames, users=np.arange(217), items=np.arange(n_items))
+    models = {"flat": np.zeros((217, n_items)), "random": rng.random((217, n_items))}
+    evaluation = ipseval.evaluate(models, split, metrics=["recall@10"], estimators=["aoa"])
+    frame = evaluation.by("cold-users").frame.set_index(["model", "group"])
+    row = frame.loc[("flat", "cold (none)")]
+    assert row["estimate"] == pytest.approx(10 / n_items)
+    assert row["std_error"] == 0
+    assert np.isnan(row["ci_low"])
+    assert row["note"] == "no interval: the values of its users do not vary"
+    assert frame.loc[("random", "cold (none)"), "std_error"] > 0
+
+
 def test_tables_of_more_than_two_groups_hold_one_estimator_and_name_the_others():
     groups = ipseval.evaluation.segments.item_groups(["a", "a", "b", "b", "c"], name="kind")
     segments = by_hand().by(groups)
