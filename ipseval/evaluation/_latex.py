@@ -111,7 +111,7 @@ def write_joint_latex(contents: Mapping[str, ReportContent], digits: int) -> str
 
 
 def _name_facts(facts: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the facts of several evaluations: each with its name, and those of all evaluations once, at the end."""
+    """Return the facts of several evaluations: each with its name, and common facts once, at the end."""
     facts_of_all = dict.fromkeys(next(iter(facts.values())))
     for lines in facts.values():
         facts_of_all = {line: None for line in facts_of_all if line in lines}

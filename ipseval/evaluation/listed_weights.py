@@ -74,7 +74,7 @@ def check_listed_weights(
     candidates: object,
     compute: ComputeOptions,
 ) -> tuple[SanityWarning, ...]:
-    """Return warnings of recommenders whose listed items were shown more often, or less, than the propensities state.
+    """Return warnings of listed items that were shown more often, or less, than the propensities state.
 
     Parameters
     ----------

@@ -446,7 +446,7 @@ class Report(Reported):
         return contents
 
     def _write_latex(self, digits: int) -> str:
-        """Return the results as LaTeX; those of one class with names as one table, if it has a joint table."""
+        """Return the results as LaTeX; named results of one class as one table, if the class has a joint table."""
         if isinstance(self.results, Mapping):
             classes = {type(result) for result in self.results.values()}
             if len(classes) == 1:
