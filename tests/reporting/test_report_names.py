@@ -161,4 +161,7 @@ def test_latex_states_the_assumption_below_the_table(evaluation):
         "AOA: uniform exposure. SNIPS for ",
     ]
     assert " ranks first for " in notes[3]
-    assert notes[4:] == ["Bold: the highest estimate of each column and metric."]
+    assert notes[4:] == [
+        "Bold: the highest estimate of each column and metric.",
+        r"No difference is significant (paired test, Holm's correction, $p \geq 0.05$).",
+    ]
