@@ -192,7 +192,16 @@ def write_what_the_examples_name(folder: Path, coat: Path) -> None:
     }
     result = ipseval.evaluate(models, split, propensity="power-law:gamma=0")
     (folder / "gates").mkdir()
-    for name in ("result.npz", "baseline.npz", "new.npz", "old.npz", "books.npz", "music.npz"):
+    for name in (
+        "result.npz",
+        "baseline.npz",
+        "new.npz",
+        "old.npz",
+        "books.npz",
+        "music.npz",
+        "random.npz",
+        "time.npz",
+    ):
         result.save(folder / name)
     (folder / "notes.toml").write_text('[data]\nsource = "log of a shop, 2026-01"\n', encoding="utf-8")
     (folder / "gate.toml").write_text('[gate]\n"recall@10" = {margin = 0.01}\n', encoding="utf-8")
