@@ -358,10 +358,15 @@ def _split_at_headings(parts: Sequence[Part]) -> list[list[Part]]:
     return sections
 
 
+def _get_run_key(part: Part) -> tuple[bool, object]:
+    """Return what adjacent parts of one run share: tables have the same columns, and no other part is among them."""
+    return isinstance(part, Table), _get_value_columns(part)
+
+
 def _format_latex_section(section: Sequence[Part], notes: list[str]) -> list[str]:
     """Return the lines of one section, with its notes below the last table."""
     visible_parts = [part for part in section if not isinstance(part, (Notes, Picture))]
-    runs = [list(run) for _, run in groupby(visible_parts, key=_get_value_columns)]
+    runs = [list(run) for _, run in groupby(visible_parts, key=_get_run_key)]
     table_runs = [number for number, run in enumerate(runs) if isinstance(run[0], Table)]
     lines: list[str] = []
     for number, run in enumerate(runs):
