@@ -4,7 +4,7 @@
 
 Logs of the second simulator in which a recommender fills the slates from its own log, with more and more random
 slots. *Reach* is the size of the correction at a strength of 0.45 relative to AOA above chance, mean over the
-logs; below 0.25 the report says that the density ratio of the log does not explain exposure. Coverage is of
+logs; below 0.25 the report says that the model of exposure does not fit the log. Coverage is of
 atop, recall@5 and mean_dcg@10. Five minutes of processor time.
 """
 

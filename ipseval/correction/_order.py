@@ -45,7 +45,7 @@ class MetricOrder:
     is_informed : bool
         Whether the posterior uses random exposure or interactions, in addition to the positives of the log.
     is_explained : bool
-        Whether the density ratio of the log explains exposure. If not, there is no leader.
+        Whether the model of exposure fits the log. If not, there is no leader.
     n_exposed : int
         Number of users with random exposure.
     sample_lead : (n_models, n_models) array or None
@@ -160,8 +160,8 @@ def find_leader(order: MetricOrder) -> str | None:
     """Return the recommender that is better than every other with a probability of 0.95 or more.
 
     The random sample itself must have it ahead of every other by at least half a standard error. So there is
-    no leader without a random sample. There is none either where the density ratio of the log does not
-    explain exposure, and where several recommenders are tied for the first rank.
+    no leader without a random sample. There is none either where the model of exposure does not
+    fit the log, and where several recommenders are tied for the first rank.
     """
     if len(order.models) == 1 or find_tied_first(order):
         return None

@@ -224,8 +224,8 @@ def _explain_missing_winner(order: MetricOrder, has_sample: bool) -> list[str]:
     if len(order.models) == 1 or find_tied_first(order) or find_leader(order) is not None:
         return []
     if not order.is_explained:
-        advice = "; compare the random sample instead" if has_sample else ""
-        return [f"The density ratio of the log does not explain exposure, so no winner is named{advice}."]
+        advice = "; report the random sample instead" if has_sample else ""
+        return [f"The model of exposure does not fit this log, so no winner is named{advice}."]
     if order.sample_lead is None:
         reason = "No items were shown at random" if order.is_informed else "Exposure was not measured"
         return [f"{reason}, so no winner is named."]
@@ -339,7 +339,8 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
         basis = "the prior" if report.reference_values.empty else "the reference values and the prior"
         lines.append(f"No pairs were shown at random, so the level of the estimate depends on {basis}.")
     if not report.orders[0].is_explained:
-        lines.append("The density ratio of the log does not explain exposure, so its order is not reliable.")
+        column = "bias-corrected estimate" if report.has_point_estimate else "plausible range"
+        lines.append(f"The model of exposure does not fit this log, so the {column} is not reliable.")
     if report.truncated_share >= NOTED_TRUNCATION:
         share = f"{report.truncated_share:.0%}"
         lines.append(f"Large weights are truncated; the truncated part is {share} of all weight.")

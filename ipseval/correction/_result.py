@@ -223,9 +223,9 @@ class Correction(Result):
         elif self.sample is None:
             notes.append("no random exposure: the level depends on the reference values and the prior")
         if not self.explained:
-            notes.append("the density ratio of the log does not explain exposure")
+            notes.append("the model of exposure does not fit the log")
         if not self.explained and self.sample is not None:
-            notes.append("read random-sample")
+            notes.append("report random-sample instead")
         if self._truncated_share >= NOTED_TRUNCATION:
             strength = f"{self.alpha.mean:.2f}"
             share = f"{self._truncated_share:.0%}"
@@ -351,7 +351,7 @@ class Correction(Result):
     def leader(self) -> str | None:
         """The winner by the first metric; None without a winner.
 
-        There is a winner if random exposure was passed, the density ratio of the log explains exposure, a
+        There is a winner if random exposure was passed, the model of exposure fits the log, a
         recommender is better than every other with a probability of 0.95 or more, and the random sample
         itself has it ahead of every other by at least half a standard error of their difference.
         """
@@ -385,7 +385,7 @@ class Correction(Result):
 
     @cached_property
     def explained(self) -> bool:
-        """Whether the density ratio of the log explains exposure.
+        """Whether the model of exposure fits the log.
 
         It does not where the path is flat, and where the random sample deviates too far from the path. Both are
         computed by atop, recall@5 and mean_dcg@10 (recommendation lists have no atop), so that the answer depends

@@ -404,7 +404,7 @@ REQUESTS = (
 
 def explains_exposure(models, split, metrics, exposure=None):
     correction = correct(models, split, random_exposure=exposure, metrics=metrics, rng=4)
-    warned = "The density ratio of the log does not explain exposure" in " ".join(repr(correction).split())
+    warned = "The model of exposure does not fit this log" in " ".join(repr(correction).split())
     assert warned is not correction.explained
     return correction.explained
 

@@ -419,11 +419,9 @@ def test_a_flat_path_is_reported(flat):
         assert path.reach == pytest.approx(0.1)
     correction = correct_path(path)
     assert correction.explained is not flat
-    note = "the density ratio of the log does not explain exposure"
+    note = "the model of exposure does not fit the log"
     assert (note in correction.frame["note"].iloc[-1]) is flat
-    assert (
-        "The density ratio of the log does not explain exposure" in " ".join(repr(correction).split())
-    ) is flat
+    assert ("The model of exposure does not fit this log" in " ".join(repr(correction).split())) is flat
     sample = tiny_sample()
     sample_correction = Correction(
         path=path,
@@ -431,7 +429,7 @@ def test_a_flat_path_is_reported(flat):
         sample=sample,
         posterior=compute_posterior(path, CorrectionPrior(), sample),
     )
-    assert (f"{note}; read random-sample" in sample_correction.frame["note"].iloc[-1]) is flat
+    assert (f"{note}; report random-sample instead" in sample_correction.frame["note"].iloc[-1]) is flat
 
 
 def test_the_clipped_share_is_reported_with_its_strength():

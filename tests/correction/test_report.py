@@ -132,8 +132,8 @@ VERDICTS = {
     "no explanation": (
         make_order(p_better={"ab": 0.99, "ac": 0.999}, is_explained=False),
         [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. The density ratio of the log "
-            "does not explain exposure, so no winner is named.",
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. The model of exposure "
+            "does not fit this log, so no winner is named.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
     ),
@@ -162,7 +162,7 @@ def test_the_verdict_has_conclusion_reason_and_regret(order, expected):
 
 def test_the_random_sample_is_named_where_the_density_ratio_does_not_explain_exposure():
     sentences = verdict_sentences(make_report(make_order(is_explained=False), n_random=30))
-    assert "so no winner is named; compare the random sample instead." in sentences[0]
+    assert "so no winner is named; report the random sample instead." in sentences[0]
 
 
 def test_metrics_with_the_same_conclusion_share_a_sentence_and_other_metrics_have_separate_sentences():

@@ -21,10 +21,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-
-import ipseval
 from ipseval.cli import main
 from reproductions.tables import data_folder
 from tests.docs.cookbook_files import write_files
@@ -47,17 +43,6 @@ PAGES = (
 )
 MIXED_PAGES = ("index.md", "json.md", "statement.md")
 ENGINES = ("dask", "pyspark", "duckdb")
-
-
-def exploration_names() -> dict[str, object]:
-    """Return the log of the page on the correction in which some positions are random."""
-    rng = np.random.default_rng(3)
-    shown = {"user": np.repeat(np.arange(200), 10), "item": np.tile(np.arange(10), 200)}
-    frame = pd.DataFrame(shown | {"slot": rng.choice(["random", "ranked"], 2000)})
-    return {
-        "frame": frame,
-        "log": ipseval.ImpressionLog.from_frame(frame.assign(clicked=rng.random(2000) < 0.3)),
-    }
 
 
 def strip_lines(text: str) -> str:
@@ -107,7 +92,7 @@ def replace_outputs(text: str, run: Callable[[str, str], str | None], *, share_n
 
 def write_page(page: str) -> None:
     """Write the output of the Python blocks of a page, which share their names."""
-    names = exploration_names() if page == "correction.md" else {}
+    names: dict[str, object] = {}
     path = DOCS / page
     text = path.read_text("utf-8")
 

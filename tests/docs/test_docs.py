@@ -151,7 +151,7 @@ def run_and_compare(
 
 
 def test_the_blocks_of_the_page_on_the_correction_print_the_text_below_them(empty_folder):
-    names = run_and_compare("correction.md", **outputs.exploration_names())
+    names = run_and_compare("correction.md")
     assert names["correction"].reference_values["model"].tolist() == ["ease"]
     assert names["exposure"].positive.any()
 
