@@ -42,6 +42,7 @@ METRICS = ("recall@10", "dcg@10")
 ESTIMATORS = ("dm", "snips-impressions", "dr")
 SEED, Z = 20_260, 1.959964
 PAGE = ROOT / "docs" / "impression-weights.md"
+PAGE_OF_REWARDS = ROOT / "docs" / "doubly-robust.md"
 
 
 class World:
@@ -250,7 +251,9 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=500, help="0: none")
     parser.add_argument("--curves", type=int, default=100, help="logs of each policy; 0: none")
     parser.add_argument(
-        "--write", action="store_true", help="write the tables into docs/impression-weights.md"
+        "--write",
+        action="store_true",
+        help="write the tables of docs/impression-weights.md and docs/doubly-robust.md",
     )
     options = parser.parse_args()
     rng = np.random.default_rng(SEED)
@@ -272,7 +275,9 @@ def main() -> None:
         tables["curves"] = markdown(CURVES, judged(drawn))
     print("\n\n".join(tables.values()))
     if options.write:
-        write_tables(tables, PAGE)
+        for name, table_text in tables.items():
+            page = PAGE_OF_REWARDS if name == "simulation" else PAGE
+            write_tables({name: table_text}, page)
 
 
 if __name__ == "__main__":

@@ -188,7 +188,7 @@ def test_the_guarantees_of_an_estimator_are_printed_and_simulated(label):
 def test_an_estimator_has_a_row_in_the_table_of_its_page(label):
     name = "which-estimator.md"
     if label in OF_REWARDS:
-        name = "impression-weights.md"
+        name = "doubly-robust.md"
     page = (DOCS / name).read_text(encoding="utf-8")
     assert re.search(rf"^\| `{label}[`(]", page, re.MULTILINE), (
         f"Add a row that begins with | `{label}` | to the table of estimators in docs/{name}."

@@ -169,7 +169,12 @@ def test_the_blocks_of_the_page_on_verdicts_print_the_text_below_them():
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_impression_weights_print_the_text_below_them():
-    assert "result" in run_and_compare("impression-weights.md")
+    assert "pooled" in run_and_compare("impression-weights.md")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_doubly_robust_estimates_print_the_text_below_them():
+    assert "result" in run_and_compare("doubly-robust.md")
 
 
 def test_the_blocks_of_the_page_on_other_policies_print_the_text_below_them():
