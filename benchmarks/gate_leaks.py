@@ -2,9 +2,9 @@
 
 `python -m benchmarks.gate_leaks` compares three baselines after this mistake with the same baselines without it, on
 public logs of at most 2,000 items and on simulated logs. It prints how much recall@10 they gain, how many of them
-`evaluate` warns about, and how many the gate does not pass: as it is, without the warning, and with
-`--suspicious 0.2`. The last column is the number of such warnings about the baselines without the mistake.
-`--splits N` sets the number of random splits of each log.
+`evaluate` warns about, and how many the gate stops: as it is, without the warning, and with `--suspicious 0.2`. The
+last column is the number of such warnings about the baselines without the mistake. `--splits N` sets the number of
+random splits of each log, and `--write docs/regression-tests-accuracy.md` puts the table into the page.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ N_SIMULATED_ITEMS = 500
 HEADER = (
     "log",
     *(f"{baseline} gains" for baseline in BASELINES),
-    "warned about",
-    "not passed",
-    "not passed without the warning",
-    "not passed with --suspicious 0.2",
-    "correct ones warned about",
+    "leaked, with a warning of the scores",
+    "leaked, stopped",
+    "leaked, stopped without the check of the scores",
+    "leaked, stopped with --suspicious 0.2",
+    "correct, with a warning of the scores",
 )
 
 

@@ -33,7 +33,7 @@ from ipseval.ranking import RankedPositives
 from ipseval.testing import Gate, gate
 from reproductions.tables import ROOT, deliver, markdown
 
-PAGE = ROOT / "docs" / "regression-tests.md"
+PAGE = ROOT / "docs" / "regression-tests-accuracy.md"
 SEED, WEEKS, N_ITEMS, METRIC = 43, 26, 1000, "recall@10"
 USERS = (25, 200, 5000)
 OUTCOMES = ("better", "identical", "not worse", "worse", "suspicious", "cannot tell")
