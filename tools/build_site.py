@@ -28,6 +28,8 @@ NOTEBOOK_LINK = re.compile(r"(\]\([^)\s]*?)\.ipynb(#[^)\s]*)?\)")
 CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 DISPLAYED_FORMULA = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 INLINE_FORMULA = re.compile(r"\$([^$\n]+)\$")
+# An inline formula at the beginning of a line within a paragraph.
+LINE_BREAK_BEFORE_FORMULA = re.compile(r"(?<=\S)\n *(?=\$[^$\n]+\$)")
 SEARCH_SCRIPT_ADDRESS = "https://unpkg.com/iframe-worker/shim"
 SEARCH_SCRIPT = Path(__file__).with_name("iframe-worker.js")
 
@@ -70,6 +72,8 @@ def typeset_formulae(text: str) -> str:
     parts = CODE.split(text)
     for number in range(0, len(parts), 2):  # the other parts are code
         part = DISPLAYED_FORMULA.sub(lambda match: convert_formula(match[1], "block"), parts[number])
+        # Markdown would take a line that begins with <math> as a block of its own.
+        part = LINE_BREAK_BEFORE_FORMULA.sub(" ", part)
         parts[number] = INLINE_FORMULA.sub(lambda match: convert_formula(match[1], "inline"), part)
     return "".join(parts)
 

@@ -88,6 +88,14 @@ def test_formulae_between_dollar_signs_become_mathml_and_code_stays():
     assert rest.endswith("```sh\necho $HOME $USER\n```\n")
 
 
+def test_no_inline_formula_begins_a_line_because_markdown_would_make_it_a_paragraph():
+    pytest.importorskip("latex2mathml", reason="latex2mathml is not installed: pip install -e '.[docs]'")
+    assert typeset_formulae("the weight is\n$w$. Next").startswith("the weight is <math")
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        page = typeset_formulae(path.read_text("utf-8"))
+        assert not re.search(r'^ *<math[^>]*display="inline"', page, re.MULTILINE), path.name
+
+
 def test_dead_links_anchors_and_loads_from_elsewhere_are_found(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "index.html").write_text(
