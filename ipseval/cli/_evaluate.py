@@ -22,6 +22,11 @@ from ipseval.cli._output import TABLES, check_out, deliver_result, print_text, w
 from ipseval.errors import InputError
 from ipseval.utils.checks import format_count
 
+IMPRESSION_NOTE = (
+    "The log states what was shown, so clicks are weighted. If a recommender showed its best items, pass --estimators "
+    "aoa-pooled instead (docs/exposure-logs.md#which-log-do-you-have)."
+)
+
 
 def _add_metrics(parser: argparse.ArgumentParser) -> None:
     """Add the metrics, and the option that lists them."""
@@ -82,6 +87,9 @@ def _run_evaluate(options: argparse.Namespace) -> int:
         further_results.append(beyond)
     further_results += [result.by(grouping) for grouping in groupings]
     deliver_result(result, options, further_results)
+    has_default_weights = options.propensity is None and options.gamma is None and options.estimators is None
+    if impressions is not None and has_default_weights:
+        vars(options).setdefault("read_as", []).append(IMPRESSION_NOTE)
     return 0
 
 

@@ -7,6 +7,7 @@ import difflib
 import io
 import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Sequence
 from functools import cache, partial
@@ -37,9 +38,13 @@ COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (DEMO, EVALUATE, CORRECT, PLAN, SPLIT, FIT, VALIDATE, REPORT, COMPARE, STUDY, DOCTOR)
 }
+EXAMPLES = """examples:
+  ipseval demo --log clicks.csv
+  ipseval evaluate clicks.csv --out result.npz
+  ipseval compare result.npz --model item_knn=ease"""
 EXIT_CODES = """exit codes:
-  0    success; of compare: better, or not worse
-  1    of compare: worse
+  0    success; of compare: better, identical, or not worse
+  1    of compare: worse, or below a limit
   2    wrong input or options, with the reason on standard error
   3    of compare: suspicious, probably a leak of test data
   4    of compare: cannot tell
@@ -265,7 +270,7 @@ COMMON = {
     "--by",
     "--out",
 }
-SCREEN = 40  # lines
+SCREEN = 40  # lines; the help with the most used options has at most 50, as examples are worth ten lines
 
 
 class _HelpAll(argparse.Action):
@@ -274,6 +279,14 @@ class _HelpAll(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         write_output(parser.format_help())
         parser.exit(0)
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Formatter that does not break labels such as power-law at a hyphen."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """Return the help of an option in lines."""
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
 class Parser(argparse.ArgumentParser):
@@ -287,10 +300,13 @@ class Parser(argparse.ArgumentParser):
         self._print_message(text, file or sys.stdout)
 
     def _format_short_help(self) -> str:
-        """Return the help with the most used options."""
+        """Return the help with the arguments, the most used options and the examples."""
         formatter = self._get_formatter()
         formatter.add_usage(f"%(prog)s [options]{self._format_arguments()}", self._actions, [])
         formatter.add_text(self.description)
+        formatter.start_section("arguments")
+        formatter.add_arguments(self._get_positional_actions())
+        formatter.end_section()
         formatter.start_section("most used options")
         common_actions = []
         for action in self._actions:
@@ -299,6 +315,7 @@ class Parser(argparse.ArgumentParser):
 
         formatter.add_arguments(common_actions)
         formatter.end_section()
+        formatter.add_text(self.epilog)
         note = f"`{self.prog} --help-all` lists all {len(self._actions)} options."
         return f"{formatter.format_help()}\n{note}\n"
 
@@ -394,8 +411,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="ipseval",
         description="Offline evaluation of recommenders from biased implicit feedback.",
-        epilog=f"`ipseval COMMAND --help` shows the options of a command.\n\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"`ipseval COMMAND --help` shows the options and examples of a command.\n\n{EXAMPLES}\n\n{EXIT_CODES}",
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"ipseval {__version__}")
@@ -406,7 +423,7 @@ def build_parser() -> argparse.ArgumentParser:
             help=command.summary,
             description=command.description,
             epilog="\n  ".join(("examples:", *command.examples)),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
             allow_abbrev=False,
         )
         subparser.add_argument("--help-all", action=_HelpAll, nargs=0, help=argparse.SUPPRESS)

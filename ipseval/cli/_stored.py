@@ -124,18 +124,20 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     add(
         "--metric",
         metavar="LABEL",
-        help="metric of the decision; default: the first with a guarantee after weighting",
+        help="metric of the decision; default: that with which the verdict of `ipseval evaluate` begins",
     )
     add(
         "--estimator",
         metavar="LABEL",
-        help="estimator of the decision; default: with measured weights, otherwise aoa",
+        help="estimator of the decision; default: aoa, or that with weights if its propensities are known by design "
+        "and its effective sample size suffices",
     )
     add(
         "--margin",
-        type=float,
+        type=parse_margin,
         metavar="X",
-        help="tolerated loss, in units of the metric; default: 0, and a pass excludes a loss of 20%% of the old value",
+        help="tolerated loss in units of the metric, not in percent; default: 0, and a pass excludes a loss of 20%% of "
+        "the old value",
     )
     add(
         "--at-least",
@@ -161,15 +163,15 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.5,
         metavar="X",
-        help="implausible improvement, relative to OLD; default: 0.5",
+        help="improvement that is implausible, as a share of the old value; default: 0.5",
     )
     words = "exit code 0 if the gate cannot tell or no user differs; a significant loss still fails"
     add("--lenient", action="store_true", help=words)
     add(
         "--preflight",
         action="store_true",
-        help="test of the gate with worse recommenders, derived from the ranks of the incumbent in NEW; with --model "
-        "NAME=OLD, also how often a loss passes, and the margin against it",
+        help="test whether the gate stops worse recommenders, which are derived from the ranks of the incumbent in "
+        "NEW; with --model NAME=OLD, also how often a loss passes, and the margin against it",
     )
     add(
         "--confidence-level",
@@ -204,6 +206,7 @@ def _run_compare(options: argparse.Namespace) -> int:
             "is for the comparison of two results, not for --preflight or a folder.",
             argument="--rules" if options.rules is not None else "--at-least",
         )
+    _refuse_unused_files(options)
     if Path(options.new).is_dir():
         result = history(options.new, candidate=candidate, **arguments)
     elif options.preflight:
@@ -224,6 +227,30 @@ def _run_compare(options: argparse.Namespace) -> int:
     return int(result.exit_code)
 
 
+def _refuse_unused_files(options: argparse.Namespace) -> None:
+    """Raise `InputError` for OLD or --preflight where they would not be used."""
+    is_folder = Path(options.new).is_dir()
+    if is_folder and options.preflight:
+        raise InputError(
+            f"is for one file; got the folder {options.new}. Name a file of `ipseval evaluate --out`.",
+            argument="--preflight",
+        )
+    if options.old in (None, options.new):
+        return
+    if is_folder:
+        raise InputError(
+            f"the history of a folder has no OLD; got {options.old}. Leave it out, or name a file in place of "
+            f"{options.new}."
+        )
+    if options.preflight:
+        raise InputError(
+            f"reads all recommenders from one file; got {options.new} and {options.old}. Call `ipseval compare "
+            f"{options.old} --preflight`, with --model NAME if the file has several recommenders. To state how often a "
+            "loss passes, evaluate candidate, incumbent and popularity into one file, and pass --model NAME=OLD.",
+            argument="--preflight",
+        )
+
+
 def _gate_by_rules(
     new: Evaluation, old: Evaluation, candidate: str | None, arguments: dict[str, Any]
 ) -> MetricGates:
@@ -235,6 +262,16 @@ def _gate_by_rules(
     if arguments["incumbent"] == candidate:
         arguments = {**arguments, "incumbent": None}
     return gate_metrics(new, candidate=candidate, **arguments)
+
+
+def parse_margin(text: str) -> float | str:
+    """Return the margin as a number, and a percentage as text, which the gate refuses with the number to pass."""
+    if text.endswith("%"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid float value: {text!r}") from None
 
 
 def parse_limits(texts: Sequence[str]) -> dict[str, float]:
@@ -270,6 +307,7 @@ COMPARE = Command(
         "3: suspicious, probably a leak. 4: cannot tell. 5: no difference, and margin 0."
     ),
     examples=(
+        "ipseval compare result.npz --model item_knn=ease",
         "ipseval compare new.npz old.npz --model v2=v1 --out gates/2026-W31.npz",
         "ipseval compare new.npz old.npz --model v2=v1 --rules gate.toml --at-least recall@10=0.08",
         "ipseval compare gates/ --out history.html",

@@ -305,8 +305,27 @@ def _find_labels(frame: pd.DataFrame, labels: pd.Index, ids: AnyArray, axis: str
             _refuse_unordered_pairs(frame, name)
         if is_missing.all() or "item" in frame:
             hint = LISTS
+        advice = f"{hint}{ADAPT}"
+        if is_missing.all() and _have_equal_texts(ids, label_ids):
+            advice = _advise_on_label_type(ids, axis)
         raise InputError(
             f"{name} lacks {int(is_missing.sum())} of {ids.size} {axis} ids of the split "
-            f"({format_examples(ids[is_missing])}; its labels start with {format_examples(labels)}). {hint}{ADAPT}"
+            f"({format_examples(ids[is_missing])}; its labels start with {format_examples(labels)}). {advice}"
         )
     return positions
+
+
+def _have_equal_texts(ids: AnyArray, labels: AnyArray) -> bool:
+    """Return whether some ids and labels are equal as text, such as 7 and '7'."""
+    label_texts = {str(label) for label in labels.tolist()}
+    return any(str(value) in label_texts for value in ids.tolist())
+
+
+def _advise_on_label_type(ids: AnyArray, axis: str) -> str:
+    """Return how to convert the labels of a frame of scores to the type of the ids of the split, as a sentence."""
+    attribute = "index" if axis == "row" else "columns"
+    type_name = "str" if ids.dtype == object else ids.dtype.name
+    return (
+        f"The labels have another type than the ids. Convert them: frame.{attribute} = "
+        f"frame.{attribute}.astype({type_name!r})."
+    )

@@ -8,6 +8,7 @@ from typing import Any
 
 from ipseval.errors import DataWarning, InputError, IpsevalError
 from ipseval.evaluation import Evaluation
+from ipseval.testing._bounds import check_margin
 from ipseval.testing._gate import (
     DEFAULT_RELEVANT_SHARE,
     INCONCLUSIVE,
@@ -120,6 +121,8 @@ def assert_not_worse(
         _refuse_model_as_baseline(evaluation, baseline, options)
         check_gate_options(options)
         if update:
+            if options.get("margin") is not None:
+                check_margin("margin", options["margin"])
             _write_baseline(evaluation, baseline, report, options)
             return
         decision = _decide(evaluation, baseline, rules, limits, options)

@@ -36,7 +36,14 @@ from ipseval.reporting.formatting import (
 )
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
-from ipseval.testing._bounds import MOST_USERS, POWER, Difference, check_margin
+from ipseval.testing._bounds import (
+    MOST_USERS,
+    POWER,
+    Difference,
+    check_margin,
+    parse_percentage,
+    refuse_percentage,
+)
 from ipseval.utils.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
 from ipseval.utils.peer_names import suggest_replacement
 from ipseval.utils.public import public_class, public_function
@@ -521,8 +528,8 @@ def gate(
         reliable and have a sufficient effective sample size, else AOA. Where weights from other propensities
         contradict AOA, the gate cannot tell, unless the propensities are only assumed.
     margin : float, optional
-        Loss >= 0 that is tolerated, and that must be excluded. Default: no loss is tolerated, and a loss of a
-        fifth of the incumbent's value must be excluded.
+        Loss >= 0 in units of the metric that is tolerated, and that must be excluded. Default: no loss is
+        tolerated, and a loss of a fifth of the incumbent's value must be excluded.
     weeks : int, default 26
         Number of decisions that share one probability of a false alarm, by Bonferroni's inequality.
     suspicious : float, default 0.5
@@ -594,6 +601,7 @@ def gate(
     _check_comparable(new, old, metric, estimator)
     new_estimate = get_defined_estimate("new", new, (candidate, metric, estimator))
     old_estimate = get_defined_estimate("old", old, (incumbent, metric, estimator))
+    refuse_percentage(margin, old_estimate)
 
     difference = Difference.from_estimates(new_estimate, old_estimate)
     tolerated_loss, relevant_loss = _resolve_margin(margin, old_estimate.value)
@@ -745,7 +753,8 @@ def _decide_outcome(
 def check_gate_options(options: Mapping[str, Any]) -> None:
     """Raise an error for an option that `gate` does not have, or with a value that it does not accept.
 
-    Functions that pass options on to `gate` call this first, also where no gate is computed.
+    Functions that pass options on to `gate` call this first, also where no gate is computed. A margin such as 10% is
+    left to `gate`, which names the loss in units of the metric.
 
     Raises
     ------
@@ -759,8 +768,9 @@ def check_gate_options(options: Mapping[str, Any]) -> None:
             raise UnknownNameError("option", name, GATE_OPTIONS, _suggest_gate_option(name, options[name]))
     for name in NAME_OPTIONS:
         check_type(name, options.get(name), (str, type(None)))
-    if options.get("margin") is not None:
-        check_margin("margin, the loss that is tolerated,", options["margin"])
+    margin = options.get("margin")
+    if margin is not None and parse_percentage(margin) is None:
+        check_margin("margin, the loss that is tolerated,", margin)
     if "weeks" in options:
         check_positive_int("weeks", options["weeks"])
     if "suspicious" in options:

@@ -7,10 +7,10 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.testing._bounds import check_margin
+from ipseval.testing._bounds import check_margin, parse_percentage
 from ipseval.utils.artefacts import reading
 from ipseval.utils.checks import check_real, check_type
 
@@ -28,7 +28,7 @@ class Rule:
     threshold : float or None
         Value that the candidate must reach; None: there is no absolute limit.
     margin : float or None
-        Tolerated loss, as in `gate`.
+        Tolerated loss, as in `gate`, which refuses a percentage.
     estimator : str or None
         Label of the estimator, as in `gate`.
     suspicious : float or None
@@ -118,9 +118,11 @@ def _parse_rule(metric: str, options: Mapping[str, object]) -> Rule:
     threshold = None
     if "at_least" in values:
         threshold = check_real(f"at_least of {metric}", values["at_least"])
-    margin = None
+    margin: Any = None
     if "margin" in values:
-        margin = check_margin(f"margin of {metric}", values["margin"])
+        margin = values["margin"]
+        if parse_percentage(margin) is None:
+            margin = check_margin(f"margin of {metric}", margin)
     suspicious = None
     if "suspicious" in values:
         suspicious = check_real(f"suspicious of {metric}", values["suspicious"], low=0.0)

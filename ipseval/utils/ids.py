@@ -170,8 +170,10 @@ def _advise_on_types(kinds: set[str]) -> str:
     """Return the advice on ids of kinds without a common type."""
     if TEXT_KIND in kinds and kinds <= {"i", "u", TEXT_KIND}:
         return (
-            "convert them to one type, such as text: pd.read_csv(…, dtype=str) reads ids as text, and "
-            "ipseval.read(path).to_frame().astype(dict(user=str, item=str)) makes those of a log or qrels text."
+            "convert them to one type, such as text: pd.read_csv(path, dtype=str) reads ids as text, with sep=' ' and "
+            "names=('user', 'q0', 'item', 'rank', 'score', 'tag') those of a TREC run; "
+            "frame.astype(dict(user=str, item=str)) converts those of a frame, such as ipseval.read(path).to_frame(), "
+            "and str(id) those of a dict; frame.to_parquet(path) stores the type for the command line."
         )
     advice = "convert them to one type."
     if kinds <= {"i", "u", "f"}:

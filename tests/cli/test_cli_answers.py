@@ -255,6 +255,23 @@ def test_a_preflight_is_that_of_the_stored_result_with_the_named_incumbent(capsy
     assert "candidate" not in options
     assert main(["compare", "new.npz", "--preflight", "--model", "als=random"]) == 4
     assert (given[1][1]["candidate"], given[1][1]["incumbent"]) == ("als", "random")
+    assert main(["compare", "new.npz", "new.npz", "--preflight", "--model", "random"]) == 4
+
+
+def test_files_that_a_preflight_or_a_history_would_not_use_are_refused(capsys, tmp_path):
+    folder = str(tmp_path)
+    for arguments, words in (
+        (
+            ["new.npz", "old.npz", "--preflight"],
+            "Call `ipseval compare old.npz --preflight`, with --model NAME",
+        ),
+        ([folder, "old.npz"], "the history of a folder has no OLD; got old.npz. Leave it out"),
+        ([folder, "--preflight"], f"--preflight is for one file; got the folder {folder}. Name a file"),
+    ):
+        assert main(["compare", *arguments]) == 2
+        captured = capsys.readouterr()
+        assert words in captured.err
+        assert captured.out == ""
 
 
 def test_an_error_keeps_its_lines_and_shows_what_could_steer_a_terminal(capsys):

@@ -224,6 +224,24 @@ def test_a_page_has_the_title_that_is_named(folder, capsys):
     assert "<title>Which version &amp; why?</title>" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("log", "options", "is_printed"),
+    [
+        ("impressions.csv", [], True),
+        ("impressions.csv", ["--quiet"], False),
+        ("impressions.csv", ["--estimators", "aoa-pooled"], False),
+        ("impressions.csv", ["--propensity", "impressions"], False),
+        ("log.csv", [], False),
+    ],
+)
+def test_weights_that_nobody_asked_for_point_to_the_page_that_says_whether_they_suit_the_log(
+    log, options, is_printed, folder, capsys
+):
+    assert main(["evaluate", log, *FAST, *options]) == 0
+    note = "pass --estimators aoa-pooled instead (docs/exposure-logs.md#which-log-do-you-have)."
+    assert (note in capsys.readouterr().err) == is_printed
+
+
 def test_a_fitted_examination_states_its_condition(folder, capsys):
     assert main(["fit", "examination", "impressions.csv", "--examination", "randomised"]) == 0
     assert "Valid only if the shown items were in random order." in capsys.readouterr().out

@@ -125,7 +125,11 @@ def test_a_help_that_fits_a_screen_is_whole_and_a_longer_one_has_the_most_used_o
         assert "--seed" in printed
     assert printed.endswith(f"`p --help-all` lists all {len(parser._actions)} options.\n")
     commands["evaluate"].print_help()
-    shown = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.MULTILINE))
+    printed = capsys.readouterr().out
+    assert re.search(r"^arguments:\n  LOG  +clicks, purchases, ratings: ", printed, re.MULTILINE)
+    assert "\nexamples:\n  ipseval evaluate clicks.csv --gamma 0\n" in printed
+    assert "power-law:gamma=0,scale=max" in printed  # not broken at the hyphen
+    shown = set(re.findall(r"^  (--[\w-]+)", printed, re.MULTILINE))
     common = (
         "model gamma propensity random-exposure metrics split test-fraction seed threshold train test by out"
     )

@@ -249,6 +249,29 @@ def test_random_split_follows_its_seed_only() -> None:
     assert pairs(split.test) != pairs(other_split.test)
 
 
+@pytest.mark.parametrize(
+    "split_log",
+    [
+        lambda frame: split_random(Interactions.from_frame(frame, timestamp="time"), rng=0),
+        lambda frame: split_leave_one_out(Interactions.from_frame(frame, timestamp="time"), rng=0),
+        lambda frame: split_leave_one_out(Interactions.from_frame(frame, timestamp="time"), order="temporal"),
+        lambda frame: split_temporal(Interactions.from_frame(frame, timestamp="time")),
+    ],
+    ids=["random", "leave-one-out", "temporal leave-one-out", "temporal"],
+)
+def test_only_random_splits_depend_on_the_order_of_the_rows_and_sorted_rows_give_one_split(
+    split_log, request
+):
+    n_items = 12
+    frame = pd.DataFrame({"user": np.repeat(np.arange(20), n_items), "item": np.tile(np.arange(n_items), 20)})
+    frame["time"] = np.random.default_rng(0).permutation(len(frame))  # without ties
+    other_order = frame.sample(frac=1, random_state=1)
+    is_temporal = "temporal" in request.node.callspec.id
+    assert (pairs(split_log(frame).test) == pairs(split_log(other_order).test)) == is_temporal
+    in_order = split_log(other_order.sort_values(["user", "item"]))
+    assert pairs(in_order.test) == pairs(split_log(frame.sort_values(["user", "item"])).test)
+
+
 def test_random_split_gives_every_interaction_the_same_chance() -> None:
     # 6,000 users with 5 interactions, one to test: each place has probability .2, 4 sigma = .0207.
     log = Interactions(

@@ -40,7 +40,8 @@ def test_the_help_of_a_command_fits_a_screen_and_names_the_rest(name: str, monke
     with pytest.raises(SystemExit):
         command_line.list_parsers()[""].parse_args([name, "--help"])
     printed = capsys.readouterr().out
-    assert printed.count("\n") <= 40
+    assert printed.count("\n") <= 50
+    assert "examples:\n  ipseval" in printed
     assert ("--help-all" in printed) == (
         command_line.format_help(command_line.list_parsers()[name]).count("\n") > 40
     )

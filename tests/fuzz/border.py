@@ -113,12 +113,18 @@ class Target:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A case that ended in something else than a result or an error of the library."""
+    """A case that ended in something else than a result or an error of the library.
+
+    `from_caller`: the wrong value is itself a function, such as report=int, and the error is its own. It reaches the
+    caller unchanged, as the error of any callback does: the library cannot word what a function of the caller means.
+    Such cases are counted, but they are no fault.
+    """
 
     target: str
     argument: str
     value: str
     error: str
+    from_caller: bool = False
 
     def __str__(self) -> str:
         return f"{self.target}({self.argument}={self.value}): {self.error}"
@@ -210,11 +216,7 @@ def cases(
 def attempt(target: Target, argument: str, name: str, make: Callable[[], Any]) -> Foreign | None:
     """Return what is foreign in one case, or None."""
     try:
-        with quiet(), limit(SECONDS):
-            result = target.call(**{**target.arguments, argument: make()})
-            if inspect.isgenerator(result):
-                next(result, None)
-            repr(result)
+        run(target, argument, make)
     except ipseval.IpsevalError as error:
         text = str(error)
         return None if text else Foreign(target.name, argument, name, "an error without a text")
@@ -229,8 +231,40 @@ def attempt(target: Target, argument: str, name: str, make: Callable[[], Any]) -
         ):
             where = where.tb_next
         place = f"{Path(where.tb_frame.f_code.co_filename).name}:{where.tb_lineno}" if where else ""
-        return Foreign(target.name, argument, name, f"{type(error).__name__} at {place}: {error!s:.120}")
+        text = f"{type(error).__name__} at {place}: {error!s:.120}"
+        return Foreign(target.name, argument, name, text, raises_itself(target, argument, make))
     return None
+
+
+def run(target: Target, argument: str, make: Callable[[], Any]) -> None:
+    """Call a target with a value, and print what it returns."""
+    with quiet(), limit(SECONDS):
+        result = target.call(**{**target.arguments, argument: make()})
+        if inspect.isgenerator(result):
+            next(result, None)
+        repr(result)
+
+
+def raises_itself(target: Target, argument: str, make: Callable[[], Any]) -> bool:
+    """Return whether a value is a function whose own error ends the call, by a second call that records its errors."""
+    with quiet():
+        value = make()
+    if not callable(value):
+        return False
+    own_errors = []
+
+    def record(*arguments: object, **options: object) -> object:
+        try:
+            return value(*arguments, **options)
+        except BaseException as error:
+            own_errors.append(error)
+            raise
+
+    try:
+        run(target, argument, lambda: record)
+    except BaseException as error:
+        return any(error is own_error for own_error in own_errors)
+    return False
 
 
 @contextmanager

@@ -29,12 +29,11 @@ def main() -> None:
     tally = dressed()
     print(f"{tally.n:,} of the same data in other clothes: {tally.same:,} same, {tally.refused:,} refused, "
           f"{len(tally.wrong)} wrong", *tally.wrong, sep="\n", flush=True)  # fmt: skip
-    chooser, end, n_run, foreign = (
-        random.Random(options.seed),
-        time.monotonic() + 60 * options.minutes,
-        0,
-        set(),
-    )
+    chooser = random.Random(options.seed)
+    end = time.monotonic() + 60 * options.minutes
+    n_run = 0
+    n_from_callers = 0
+    foreign = set()
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
         case_list = cases(Path(name))
@@ -42,11 +41,16 @@ def main() -> None:
             if n_run == options.calls or (options.calls is None and time.monotonic() > end):
                 break
             foreign_error = attempt(*chooser.choice(case_list))
-            if foreign_error is not None and str(foreign_error) not in foreign:
+            if foreign_error is not None and foreign_error.from_caller:
+                n_from_callers += 1
+            elif foreign_error is not None and str(foreign_error) not in foreign:
                 foreign.add(str(foreign_error))
                 print(foreign_error, flush=True)
         os.chdir(HERE)
-    print(f"{n_run:,} calls with a wrong value, of {len(case_list):,} kinds; {len(foreign)} foreign")
+    print(
+        f"{n_run:,} calls with a wrong value, of {len(case_list):,} kinds; {len(foreign)} foreign; {n_from_callers} "
+        "ended by an error of a function that was the wrong value"
+    )
     sys.exit(bool(foreign) or bool(tally.wrong))
 
 

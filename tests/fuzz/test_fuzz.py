@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from tests.fuzz.border import attempt, cases, targets
+from tests.fuzz.border import Target, attempt, cases, targets
 
 N_CASES = 500  # tests/fuzz/run.py takes more
 
@@ -57,5 +57,25 @@ def test_whatever_is_passed_a_result_comes_or_an_error_of_the_library(all_target
     monkeypatch.chdir(tmp_path)  # some of the values are names of files to write
     chosen = share(cases(*all_targets))
     assert len(chosen) == N_CASES
-    foreign = [str(foreign_error) for case in chosen if (foreign_error := attempt(*case)) is not None]
+    outcomes = [attempt(*case) for case in chosen]
+    foreign = [str(outcome) for outcome in outcomes if outcome is not None and not outcome.from_caller]
     assert not foreign, f"{len(foreign)} of {len(chosen)} cases:\n" + "\n".join(foreign[:40])
+
+
+def call_back(report, n_calls=1):
+    """Call a function of the caller, or fail by itself."""
+    for _ in range(n_calls):
+        report("not a number")
+    return {}["missing"]
+
+
+def test_only_the_own_error_of_a_function_that_is_the_wrong_value_is_that_of_the_caller():
+    target = Target("call_back", call_back, {"report": str}, ("n_calls",))
+    from_int = attempt(target, "report", "class", lambda: int)
+    assert from_int.from_caller
+    assert "ValueError" in from_int.error
+    assert not attempt(
+        target, "report", "builtin", lambda: len
+    ).from_caller  # len succeeds, and the target fails
+    assert not attempt(target, "report", "none", lambda: None).from_caller
+    assert not attempt(target, "n_calls", "class", lambda: int).from_caller

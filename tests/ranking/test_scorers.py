@@ -127,6 +127,16 @@ def test_an_object_that_converts_to_an_array_is_an_array_of_scores():
         (pd.DataFrame(SCORES, columns=[0, 1, 2, 2]), "m: the column labels repeat; each id may occur once."),
         (pd.DataFrame(SCORES, index=[0, 7, 8]), "m lacks 2 of 3 row ids of the split (1, 2; its labels start "
          "with 0, 7, 8)."),
+        (
+            pd.DataFrame(SCORES, index=["0", "1", "2"]),
+            "m lacks 3 of 3 row ids of the split (0, 1, 2; its labels start with '0', '1', '2'). The labels have "
+            "another type than the ids. Convert them: frame.index = frame.index.astype('int64').",
+        ),
+        (
+            pd.DataFrame(SCORES, columns=list("0123")),
+            "m lacks 4 of 4 column ids of the split (0, 1, 2, …; its labels start with '0', '1', '2', …). The labels "
+            "have another type than the ids. Convert them: frame.columns = frame.columns.astype('int64').",
+        ),
         (pd.DataFrame({"uid": [0], "skus": [1]}, index=[9]), "m lacks 3 of 3 row ids of the split (0, 1, 2; "
          "its labels start with 9). A frame of scores has user ids as index and item ids as columns; one of "
          "top-K lists has columns user, item and rank or score"),

@@ -189,6 +189,49 @@ def test_assert_not_worse_takes_rules_and_limits(tmp_path):
     ]
 
 
+def test_a_margin_in_percent_is_refused_with_the_loss_in_units_of_the_metric(tmp_path, capsys):
+    advice = "Here, 10% of 0.5 is 0.05. Pass margin=0.05, and keep this number in later runs."
+    rules = {"recall@5": {"margin": "10%"}}
+    OLD.save(tmp_path / "old.npz")
+    WORSE.save(tmp_path / "new.npz")
+    old, new = str(tmp_path / "old.npz"), str(tmp_path / "new.npz")
+    for call in (
+        lambda: gate(WORSE, OLD, margin="10%"),
+        lambda: gate(WORSE, OLD, margin=" 10.0 %"),
+        lambda: gate_metrics(WORSE, OLD, margin="10%"),
+        lambda: gate_metrics(WORSE, OLD, rules=rules),
+        lambda: assert_not_worse(WORSE, old, margin="10%"),
+        lambda: assert_not_worse(WORSE, old, rules=rules),
+    ):
+        with pytest.raises(InputError, match=r"^margin must be a loss in units of recall@5; got ") as error:
+            call()
+        assert str(error.value).endswith(advice)
+    with pytest.raises(
+        InputError, match=r"^margin must be a loss in units of the metric; got '10%'\. Multiply"
+    ):
+        assert_not_worse(WORSE, old, margin="10%", update=True)
+
+    (tmp_path / "gate.toml").write_text('[gate]\n"recall@5" = {margin = "10%"}\n', "utf-8")
+    for options in (["--margin", "10%"], ["--rules", str(tmp_path / "gate.toml")]):
+        assert main(["compare", new, old, *options]) == 2
+        text = " ".join(capsys.readouterr().err.split())
+        assert "--margin must be a loss in units of recall@5; got '10%'." in text
+        assert text.endswith("Pass --margin 0.05, and keep this number in later runs.")
+
+    with pytest.raises(
+        InputError, match=r"Here, 0\.01% of 0\.5 is 0\.00005\. Pass margin=0\.00005, and keep"
+    ):
+        gate(WORSE, OLD, margin="0.01%")
+    zero = evaluate_two_metrics(values(0.0), values(0.4, seed=2))
+    with pytest.raises(
+        InputError, match="The incumbent's value is 0 here, of which no percentage is a margin"
+    ):
+        gate(OLD, zero, margin="10%")
+    for text in ("ten %", "nan%", "-5%", "0.1"):
+        with pytest.raises(InputError, match="must be a finite number >= 0"):
+            gate(WORSE, OLD, margin=text)
+
+
 def test_compare_takes_limits_and_files_of_rules(tmp_path, capsys):
     for name, evaluation in (("old", OLD), ("worse", WORSE)):
         evaluation.save(tmp_path / f"{name}.npz")

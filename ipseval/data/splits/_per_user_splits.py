@@ -52,7 +52,8 @@ def split_random(
     test_fraction, validation_fraction : float
         Shares in (0, 1) and [0, 1), whose sum must be below 1. Default: 0.2 and 0.
     rng : int, Generator or None
-        Source of randomness; the same seed and the same rows in the same order give the same split.
+        Source of randomness. With the same seed, the same rows in another order give another split; sort them
+        by user and item before the split if their order may change.
     seen : {"exclude", "include"}
         Whether training items are excluded from the candidates (default). With "include", they compete and
         may be test positives again; see `Split`.
@@ -182,7 +183,8 @@ def split_leave_one_out(
     n_validation : int
         Number of interactions of each user in the validation part; 0 for no such part. Default: 1.
     rng : int, Generator or None
-        Source of randomness, only with order="random".
+        Source of randomness, only with order="random". With the same seed, the same rows in another order give
+        another split, as in `split_random`. In temporal order, the order of rows matters only at the same time.
     seen : {"exclude", "include"}
         See `split_random`.
     threshold : float, "all" or None

@@ -23,6 +23,7 @@ from ipseval.utils.checks import (
     check_fraction,
     check_positive_int,
     check_real,
+    to_real,
 )
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.ids import is_member
@@ -217,12 +218,12 @@ class World:
             check_real(name, value, low=0, low_open=False)
             if value > MAX_STRENGTH:
                 raise InputError(f"{name} must be at most {MAX_STRENGTH:g}; got {value!r}.")
-        if not 1 <= self.mean_relevant <= self.n_items / 2:
+        if not 1 <= to_real(self.mean_relevant) <= self.n_items / 2:
             raise InputError(
                 f"mean_relevant must be in [1, n_items / 2] = [1, {self.n_items / 2:g}]; "
                 f"got {self.mean_relevant!r}."
             )
-        if not -1 <= self.gamma < 1:
+        if not -1 <= to_real(self.gamma) < 1:
             raise InputError(
                 f"gamma must be in [-1, 1); got {self.gamma!r}. From 1 on, observed popularity would no "
                 "longer rise with true popularity, and no exposure by true popularity produces it."

@@ -229,6 +229,8 @@ def test_truth_equals_brute_force_over_all_relevant_items_outside_training():
         ({"max_propensity": 1.5}, r"max_propensity must be in \(0, 1\]"),
         ({"mean_relevant": 10.1}, r"mean_relevant must be in \[1, n_items / 2\] = \[1, 10\]; got 10.1"),
         ({"mean_relevant": 0.9}, r"mean_relevant must be in \[1, n_items / 2\]"),
+        ({"mean_relevant": np.timedelta64(5, "D")}, r"mean_relevant must be in \[1, n_items / 2\]"),
+        ({"gamma": np.timedelta64(0, "D")}, r"gamma must be in \[-1, 1\)"),
         ({"selection": -1}, "selection must be a finite number >= 0"),
         ({"affinity": float("inf")}, "affinity must be a finite number >= 0"),
         ({"affinity": 1_000_000.5}, r"affinity must be at most 1e\+06; got 1000000.5"),
