@@ -905,8 +905,8 @@ def _describe_contradiction(
     support = verdict.support
     if support is None or _weights_decide(verdict):
         return ""
-    if support.basis == "assumed":
-        return ""  # weights that are only assumed contradict nothing
+    if support.basis == "assumed" or verdict.has_failed_weights:
+        return ""  # weights that are only assumed, or that do not fit the lists, contradict nothing
     label = verdict.weighted
     if label in new.estimators and not find_changes(new, old, verdict.metric, label):
         candidate, incumbent = pair
