@@ -47,6 +47,10 @@ NOTED_TRUNCATION = 0.005
 SMALLEST_REGRET = 0.0001
 PLAN_STEP = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
 MORE_STEP = "`ipseval plan` computes how much more random exposure is needed to settle the comparison."
+DESIGNED_STEP = (
+    "Show items that are drawn in the same way to further users; `ipseval plan --design` with --previous continues an "
+    "allocation."
+)
 USE_STEP = "Choose {choice}. More random exposure is not needed to compare these recommenders."
 
 
@@ -309,6 +313,8 @@ def _next_step(report: CorrectionReport) -> str:
         return ""
     if find_leader(first) is not None:
         return USE_STEP.format(choice=choose_recommender(first))
+    if report.random_exposure is not None and report.random_exposure.is_designed:
+        return DESIGNED_STEP  # the numbers of users of a plan are for uniformly drawn items
     if report.has_sample:
         return MORE_STEP
     return PLAN_STEP

@@ -29,6 +29,9 @@ class Claim:
         estimator of the first three levels. Its headline is on the first metric of any level but the last.
     condition : str, default ""
         Condition of the guarantee, such as "given the propensities".
+    needs_equal_exposure : bool, default False
+        Whether the estimate needs equally exposed users, because it divides by the number of observed positives of a
+        user. Verdicts state this assumption, also where there is no guarantee.
 
     See Also
     --------
@@ -42,6 +45,7 @@ class Claim:
 
     level: Level
     condition: str = ""
+    needs_equal_exposure: bool = False
 
     def __str__(self) -> str:
         if self.level == "no guarantee":

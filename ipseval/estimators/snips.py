@@ -38,6 +38,7 @@ CLAIMS_OF_MEANS = {
     "global": Claim(
         "nearly consistent",
         "given relative propensities, equally exposed users, and held-out interactions of nearly all users",
+        needs_equal_exposure=True,
     ),
     "pooled": Claim("consistent", "given relative propensities, for the average over all relevant pairs"),
 }
@@ -263,7 +264,12 @@ class Snips(Estimator):
             return CLAIMS_OF_MEANS[self.normalize]
         if metric.kind == "sum" and self.normalize != "user":
             return Claim("consistent", "up to the observation rate, given relative propensities")
-        return Claim("no guarantee", "observed positives represent all relevant items")
+        divides_by_count = self.normalize == "global" and metric.kind != "sum" and not metric.is_ratio_of_sums
+        return Claim(
+            "no guarantee",
+            "observed positives represent all relevant items",
+            needs_equal_exposure=divides_by_count,
+        )
 
     def linear_form(
         self, metric: Metric, positives: RankedPositives, *, is_probability: bool = False
@@ -525,9 +531,9 @@ class ShrunkSnips(Estimator):
         Claim
             "no guarantee", with the assumption of metrics that are not of mean type.
         """
-        if metric.kind == "mean":
-            return Claim("no guarantee")
-        return Claim("no guarantee", "observed positives represent all relevant items")
+        divides_by_count = self.shrinkage < 1 and metric.kind != "sum"
+        condition = "" if metric.kind == "mean" else "observed positives represent all relevant items"
+        return Claim("no guarantee", condition, needs_equal_exposure=divides_by_count)
 
     def _normalizer(self, sample: Sample, users: BoolArray) -> tuple[float, FloatArray]:
         """Return w̄ over the selected users, and the normaliser of every user, (n_users_with_positives,)."""

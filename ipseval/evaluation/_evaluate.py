@@ -14,8 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
+import numpy as np
 import numpy.typing as npt
 
+from ipseval.data.interactions import Interactions, TrainingCounts
 from ipseval.data.reading.rating_scale import Threshold
 from ipseval.data.splits import Split
 from ipseval.data.splits.split import SplitSummary, resolve_split
@@ -39,7 +41,6 @@ from ipseval.evaluation.request import (
     warn_about_early_impressions,
 )
 from ipseval.evaluation.sanity import check_sanity, word_warning
-from ipseval.evaluation.segments import TrainingCounts
 from ipseval.evaluation.verdict import choose_headline
 from ipseval.evaluation.verdict_text import write_first_among_warm
 from ipseval.metrics import Metric
@@ -213,13 +214,22 @@ def evaluate(
     evaluation = replace(
         evaluation,
         sanity=sanity,
-        _training_counts=TrainingCounts.from_interactions(split.train),
+        _training_counts=_count_training_interactions(split.train, next(iter(ranks.values()))),
         _counts=split.row_counts + evaluation._counts,
         _split_summary=SplitSummary.from_split(split),
     )
     if split.n_cold_users:
         _warn_about_cold_users(evaluation)
     return evaluation
+
+
+def _count_training_interactions(train: Interactions, positives: RankedPositives) -> TrainingCounts:
+    """Return the training interactions of each item and user; if users are queries, of each person."""
+    counts = TrainingCounts.from_interactions(train)
+    if positives.cluster is None:
+        return counts
+    activity = np.bincount(positives.cluster, counts.activity, minlength=positives.unit_ids.size)
+    return replace(counts, activity=activity.astype(np.int64))
 
 
 def _warn_about_cold_users(evaluation: Evaluation) -> None:

@@ -39,7 +39,7 @@ from ipseval.evaluation.differences import EvaluationDiff
 from ipseval.evaluation.plotting import plot_evaluation
 from ipseval.evaluation.report_content import PageContent, ReportContent, sort_rows
 from ipseval.evaluation.report_tables import build_tables
-from ipseval.evaluation.sanity import SanityWarning
+from ipseval.evaluation.sanity import SanityWarning, find_failing_models
 from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
 from ipseval.evaluation.segments.build import segment_evaluation
 from ipseval.evaluation.segments.built_in_groups import resolve_groups
@@ -451,7 +451,9 @@ class Evaluation(Result):
             flags=self._flags,
             cells_with_guarantee=self._cells_with_guarantee,
             consistent_cells=self._consistent_cells,
+            cells_with_equal_exposure=self._cells_with_equal_exposure,
             metrics_weighted_between_users=self._metrics_weighted_between_users,
+            failing_models=find_failing_models(self.sanity),
         )
         verdicts = decide_verdicts(self._frame, self._pair_tests, evidence)
         return tuple(self._add_first_among_warm(verdict) for verdict in verdicts)
@@ -494,7 +496,16 @@ class Evaluation(Result):
             return verdict
         if verdict.outcome not in (Outcome.NOT_IDENTIFIED, Outcome.NO_VERDICT):
             return verdict
+        if not verdict.weighted:
+            verdict = replace(verdict, needs_equal_exposure=self._range_needs_equal_exposure(verdict.metric))
         return replace(verdict, gamma_range=gamma_range)
+
+    def _range_needs_equal_exposure(self, metric: str) -> bool:
+        """Return whether the estimates behind the range of γ of a metric need equally exposed users."""
+        metrics, estimators = self.definitions
+        definition = next(definition for definition in metrics if definition.label == metric)
+        unweighted = next(estimator for estimator in estimators if not estimator.weighted)
+        return self._find_weighted_counterpart(unweighted).claim(definition).needs_equal_exposure
 
     def _detectable_difference(self, verdict: Verdict) -> float:
         """Return the smallest difference of the two highest that the paired test finds with 80% power."""
@@ -563,6 +574,15 @@ class Evaluation(Result):
         return frozenset(cells)
 
     @property
+    def _cells_with_equal_exposure(self) -> frozenset[tuple[str, str]]:
+        """The (metric, estimator) cells that need equally exposed users."""
+        cells = set()
+        for (_, metric, estimator), estimate in self.estimates.items():
+            if estimate.claim.needs_equal_exposure:
+                cells.add((metric, estimator))
+        return frozenset(cells)
+
+    @property
     def _metrics_weighted_between_users(self) -> frozenset[str]:
         """Metrics for which the weights of a user's interactions do not change the value of the user.
 
@@ -585,10 +605,19 @@ class Evaluation(Result):
 
     @cached_property
     def _gamma_ranges(self) -> dict[str, GammaRange]:
-        """Metric -> range of γ in which the first by AOA stays first; empty where it cannot be computed."""
+        """Metric -> range of γ in which the first by AOA stays first; empty where it cannot be computed.
+
+        Impressions show which items were exposed, so that a power law of popularity is assumed only if it is requested.
+        """
         if self._stored.gamma_ranges is not None:
             return self._stored.gamma_ranges
         if not self.samples or len(self.models) < 2:
+            return {}
+        if (
+            self.propensity is None
+            and self._split_summary is not None
+            and self._split_summary.has_impressions
+        ):
             return {}
         samples, propensity = self._power_law_samples()
         unweighted = next((estimator for estimator in self.definitions[1] if not estimator.weighted), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,17 +22,18 @@ from ipseval.evaluation._generated_lists import (
     PromptItems,
     encode_generations,
 )
+from ipseval.evaluation.request import describe_request_of_metric
 from ipseval.inference import compare
 from ipseval.inference.comparisons import Correction
 from ipseval.inference.intervals import Interval
 from ipseval.metrics import Metric
-from ipseval.metrics.labels import resolve_metrics
+from ipseval.metrics.labels import find_map_labels, resolve_metrics
 from ipseval.ranking import rank_positives
 from ipseval.ranking.lists import ListEntries
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Notes, Table
-from ipseval.utils.checks import check_choice, check_fraction, check_models, check_type
+from ipseval.utils.checks import as_list, check_choice, check_fraction, check_models, check_type
 from ipseval.utils.ids import is_member
 from ipseval.utils.notes import Note
 from ipseval.utils.public import public_class, public_function
@@ -229,6 +230,12 @@ class GenerationsEvaluation(Result):
             }
         )
         notes = []
+        metric_notes: dict[Note, None] = {}
+        for estimate in self.estimates.values():
+            metric_notes |= dict.fromkeys(estimate.notes)
+        for note in metric_notes:
+            text = str(note)
+            notes.append(f"{text[:1].upper()}{text[1:]}.")
         for frame in (values, rates):
             for row in frame[frame["flag"] != ""].itertuples(index=False):
                 notes.append(f"{row[0]}, {row[1]}: {row[-1]}.")
@@ -346,7 +353,9 @@ def evaluate_generations(
     check_split(split)
     check_choice("invalid", invalid, ("keep", "drop"))
     check_fraction("confidence_level", confidence_level)
-    metric_objects = resolve_metrics(metrics)
+    labels = as_list(metrics, "metrics")
+    metric_objects = resolve_metrics(labels)
+    map_labels = find_map_labels(labels)
     _refuse_ratios(metric_objects)
     prompt = None
     if prompt_items is not None:
@@ -374,7 +383,8 @@ def evaluate_generations(
         for metric in metric_objects:
             key = (name, metric.label, AOA)
             values = values_by_metric[metric.label][:, test_users]
-            estimates[key] = estimate_mean(values, users[test_users], metric, n_lists[name])
+            estimate = estimate_mean(values, users[test_users], metric, n_lists[name])
+            estimates[key] = replace(estimate, notes=describe_request_of_metric(metric, map_labels))
             parts[key] = compute_variance_parts(values)
         rate_estimates |= _estimate_rates(name, entries, split, prompt)
 

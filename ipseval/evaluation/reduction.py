@@ -17,6 +17,7 @@ from ipseval.estimators.user_sums import MergedSums, Moments
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.request import (
     Request,
+    describe_request_of_metric,
     warn_about_few_positives,
     warn_about_large_cutoffs,
     warn_about_sampling,
@@ -407,9 +408,7 @@ def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, 
     estimates = {}
     for index, model in enumerate(reduction.models):
         for metric in request.metrics:
-            metric_notes = []
-            if metric.label in request.map_labels:
-                metric_notes.append(Note.create("map_at_cutoff", cutoff=metric.cutoff))
+            metric_notes = describe_request_of_metric(metric, request.map_labels)
             notes: list[Note] = []
             if reduction.list_counts:
                 notes = collect_list_notes(

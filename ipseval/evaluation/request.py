@@ -43,6 +43,7 @@ from ipseval.utils.checks import (
     warn_user,
 )
 from ipseval.utils.columns import as_frame, frame_columns
+from ipseval.utils.notes import Note
 from ipseval.utils.peer_names import suggest_replacement
 from ipseval.utils.types import IntervalMethod, LowEss, Missing, RngLike, TieChoice
 
@@ -53,6 +54,13 @@ DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 TIES = ("default", "mean", "min", "max", "expected")
 MISSING_LISTS = ("zero", "drop", "raise")
 LOW_ESS = ("warn", "raise", "nan", "ignore")
+
+
+def describe_request_of_metric(metric: Metric, map_labels: frozenset[str]) -> tuple[Note, ...]:
+    """Return the note on a metric that was requested as map@k, which has two definitions; empty for others."""
+    if metric.label not in map_labels:
+        return ()
+    return (Note.create("map_at_cutoff", cutoff=metric.cutoff),)
 
 
 class CommonOptions(TypedDict, total=False):

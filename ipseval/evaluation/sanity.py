@@ -7,7 +7,7 @@ explanation. A warning is a value, a code with its figures; `word_warning` retur
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -149,6 +149,13 @@ def check_sanity(
             is_above_chance = recall is not None and recall.z > WITHIN
             warnings += _check_training_scores(name, sampled, is_above_chance=is_above_chance)
     return tuple(warnings)
+
+
+def find_failing_models(warnings: Sequence[SanityWarning]) -> tuple[str, ...]:
+    """Return the recommenders with a warning about the weights of their listed items."""
+    return tuple(
+        warning.model for warning in warnings if warning.code in ("weights-too-large", "weights-too-small")
+    )
 
 
 def word_warning(warning: SanityWarning) -> str:

@@ -38,7 +38,7 @@ class Outcome(StrEnum):
     WINNER = "winner"
     # Propensities are known by design, and the test does not decide.
     NOT_SIGNIFICANT = "not significant"
-    # The weights come from impressions or are known by design, and are unreliable, few, or contradict AOA.
+    # The weights come from impressions or are known by design, and failed, are unreliable, few, or contradict AOA.
     NO_VERDICT = "no verdict"
     # All other cases, as where exposure was not measured: no recommender is named.
     NOT_IDENTIFIED = "not identified"
@@ -207,7 +207,7 @@ class WeightSupport:
 
     Attributes
     ----------
-    basis : {"design", "exposure", "fitted", "assumed"}
+    basis : {"design", "exposure", "logged", "fitted", "assumed"}
         Source of the propensities.
     gamma : float or None
         γ of a power law; None for other propensities.
@@ -219,6 +219,8 @@ class WeightSupport:
         Why the estimates are unreliable; "" where they are not.
     clipped_share : float
         Share of the weight that clipping removed, in [0, 1).
+    failing_models : tuple of str
+        Recommenders whose listed items the propensities do not fit, by the sanity check.
     """
 
     basis: str
@@ -228,10 +230,13 @@ class WeightSupport:
     n_interactions: int
     flag: str = ""
     clipped_share: float = 0.0
+    failing_models: tuple[str, ...] = ()
 
     @property
     def quality(self) -> str:
-        """One of "unreliable", "clipped", "low" and "sufficient"."""
+        """One of "failed", "unreliable", "clipped", "low" and "sufficient"."""
+        if self.failing_models:
+            return "failed"
         if self.flag:
             return "unreliable"
         if self.clipped_share > HIGH_CLIPPED_SHARE:
@@ -266,6 +271,9 @@ class Verdict:
         Whether the metric has a statistical guarantee after weighting.
     is_consistent : bool
         Whether the weighted estimates are at least nearly consistent with the true propensities.
+    needs_equal_exposure : bool
+        Whether the weighted estimates need equally exposed users; without a weighted estimator, whether those of the
+        range of γ do.
     is_weighted_within_users : bool
         Whether the weights of the interactions of a user change the value of the user. If not, they change at
         most how much each user counts, so that agreement under other weights does not confirm a ranking.
@@ -284,6 +292,7 @@ class Verdict:
     gamma_range: GammaRange | None = None
     has_guarantee: bool = True
     is_consistent: bool = True
+    needs_equal_exposure: bool = False
     is_weighted_within_users: bool = True
     first_among_warm: FirstPlace | None = None
 
@@ -320,10 +329,15 @@ class Verdict:
 
     @property
     def highest_by_weights(self) -> str:
-        """The recommender that ranks first by the weighted estimator; "" without one."""
-        if not self.weighted:
+        """The recommender that ranks first by the weighted estimator; "" without one, and if the weights failed."""
+        if not self.weighted or self.has_failed_weights:
             return ""
         return self.rankings[self.weighted].highest
+
+    @property
+    def has_failed_weights(self) -> bool:
+        """Whether the propensities do not fit the items that some recommender lists."""
+        return self.support is not None and self.support.quality == "failed"
 
     @property
     def has_rival(self) -> bool:
@@ -379,8 +393,12 @@ class Evidence:
         Cells whose estimates have a statistical guarantee, or a known bias.
     consistent_cells : collection of (metric, estimator)
         Cells whose estimates are at least nearly consistent with the true propensities.
+    cells_with_equal_exposure : collection of (metric, estimator)
+        Cells whose estimates need equally exposed users.
     metrics_weighted_between_users : collection of str
         Metrics for which weights change at most how much each user counts, except in the unbiased form.
+    failing_models : tuple of str
+        Recommenders whose listed items the propensities do not fit, by the sanity check.
     """
 
     estimators: Sequence[Estimator]
@@ -389,7 +407,9 @@ class Evidence:
     flags: Mapping[tuple[str, str], tuple[Note, ...]]
     cells_with_guarantee: frozenset[tuple[str, str]]
     consistent_cells: frozenset[tuple[str, str]]
+    cells_with_equal_exposure: frozenset[tuple[str, str]] = frozenset()
     metrics_weighted_between_users: frozenset[str] = frozenset()
+    failing_models: tuple[str, ...] = ()
 
     def is_weighted_within_users(self, metric: str, label: str) -> bool:
         """Return whether the weights of an estimator change the values of users of a metric."""
@@ -416,6 +436,7 @@ class Evidence:
             n_interactions=diagnostics.n_positives,
             flag=join_notes(*self.flags.get((metric, estimator), ())),
             clipped_share=diagnostics.clipped_share,
+            failing_models=self.failing_models,
         )
 
 
@@ -479,6 +500,7 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
         support=support,
         has_guarantee=(metric, weighted or unweighted) in evidence.cells_with_guarantee,
         is_consistent=(metric, weighted) in evidence.consistent_cells,
+        needs_equal_exposure=(metric, weighted) in evidence.cells_with_equal_exposure,
         is_weighted_within_users=evidence.is_weighted_within_users(metric, weighted),
     )
     return replace(verdict, outcome=decide_outcome(verdict))
@@ -507,7 +529,11 @@ def _rests_on_design(verdict: Verdict) -> bool:
     support = verdict.support
     if support is None or support.basis != "design" or not verdict.is_consistent:
         return False
-    if len(verdict.rankings[verdict.weighted].ranked) < 2 or support.quality in ("unreliable", "clipped"):
+    if len(verdict.rankings[verdict.weighted].ranked) < 2 or support.quality in (
+        "failed",
+        "unreliable",
+        "clipped",
+    ):
         return False
     if support.quality == "sufficient":
         return True
@@ -516,11 +542,16 @@ def _rests_on_design(verdict: Verdict) -> bool:
 
 
 def _contradicts_impressions(verdict: Verdict) -> bool:
-    """Return whether weights from impressions, or by design, are insufficient or rank another first than AOA."""
+    """Return whether weights from impressions, or by design, are insufficient or rank another first than AOA.
+
+    Weights that failed allow no verdict without AOA either.
+    """
     support = verdict.support
+    if verdict.has_failed_weights:
+        return True
     if support is None or not verdict.unweighted or support.gamma is not None:
         return False
-    if support.basis not in ("fitted", "design"):
+    if support.basis not in ("design", "logged", "fitted"):
         return False
     return support.quality != "sufficient" or verdict.highest_by_weights != verdict.highest_unweighted
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ipseval.estimators.labels import SNIPS_GLOBAL
 from ipseval.evaluation.verdict import ModelRanking, Outcome, Verdict, WeightSupport, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.reporting.formatting import (
@@ -21,6 +20,9 @@ from ipseval.reporting.formatting import (
 POWER_OF_POPULARITY = (
     "popularity^((γ+1)/2)"  # to which a power law assumes that propensities are proportional
 )
+
+
+EQUAL_EXPOSURE = "equally exposed users"  # of which the log contains about the same share of what each likes
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ def describe_assumption(support: WeightSupport) -> str:
     sources = {
         "design": "propensities known by design",
         "exposure": "propensities from random exposure",
+        "logged": "logged propensities",
         "fitted": "propensities from impressions",
         "assumed": "propensities assumed",
     }
@@ -131,6 +134,8 @@ def _write_conflict_of_weights(verdict: Verdict, on_metric: str) -> list[str]:
     """Return why weights from impressions allow no verdict, with both effective sample sizes."""
     support = verdict.support
     assert support is not None  # this outcome requires weights
+    if verdict.has_failed_weights:
+        return [_write_failed_weights(verdict, on_metric)]
     unweighted = verdict.name_estimator(verdict.unweighted)
     agrees = verdict.highest_by_weights in ("", verdict.highest_model)
     weighted = verdict.name_estimator(verdict.weighted)
@@ -152,6 +157,22 @@ def _write_conflict_of_weights(verdict: Verdict, on_metric: str) -> list[str]:
         f"{verdict.highest_by_weights} ranks first by {_name_estimator(verdict, verdict.weighted)}.",
         f"Effective sample sizes: {support.ess_equal:,.0f} and {support.ess:,.0f} ({support.quality}).",
     ]
+
+
+def _write_failed_weights(verdict: Verdict, on_metric: str) -> str:
+    """Return that no weighted estimate is interpreted, because the propensities do not fit a recommender."""
+    assert verdict.support is not None  # it names the recommenders
+    models = verdict.support.failing_models
+    verb = "lists" if len(models) == 1 else "list"
+    reason = f"the propensities do not fit the items that {join_names(models)} {verb} (see Sanity)"
+    weighted = verdict.name_estimator(verdict.weighted)
+    if not verdict.unweighted:
+        return f"No verdict{on_metric}: {reason}, so {weighted} allows no conclusion."
+    first = f"{verdict.highest_model} ranks first"
+    tied = verdict.primary_ranking.tied
+    if tied:
+        first = f"{join_names(tied)} are tied for first place"
+    return f"No verdict{on_metric}: {first} in the log, but {reason}, so {weighted} does not confirm this."
 
 
 def _write_tie(verdict: Verdict, on_metric: str) -> list[str]:
@@ -289,7 +310,7 @@ def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str
 def write_first_among_warm(verdict: Verdict, *, with_metric: bool = True) -> str:
     """Return the first place among users with training interactions; "" where it equals the conclusion."""
     first = verdict.first_among_warm
-    if first is None:
+    if first is None or (verdict.has_failed_weights and not verdict.unweighted):
         return ""
     subject = f"Among users with training interactions, {join_names(first.models)}"
     criterion = f"by {verdict.name_estimator(verdict.primary_estimator)}"
@@ -334,10 +355,13 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
     """Return one sentence for each different conclusion of the other metrics."""
     if headline.outcome in (Outcome.SINGLE, Outcome.UNDEFINED):
         return []
+    if headline.has_failed_weights and not headline.unweighted:
+        return []
     others = [verdict for verdict in verdicts if verdict is not headline]
     n_same = sum(_is_same_conclusion(verdict, headline) for verdict in others)
     # A single metric is stated with its p-values, unless the sentence would name two recommenders.
-    has_p_values = n_same == 1 and not headline.has_rival
+    names_two = headline.has_rival and headline.primary_estimator != headline.weighted
+    has_p_values = n_same == 1 and not names_two
     has_p_values &= headline.outcome not in (Outcome.WINNER, Outcome.TIED)
     # The metrics of one sentence have the same conclusion, and the same range of γ where it is stated.
     metrics_by_summary: dict[str, list[str]] = {}
@@ -376,12 +400,13 @@ def _summarize_same_conclusion(headline: Verdict, gamma_range: str, *, is_single
     if headline.outcome == Outcome.TIED:
         return "the same recommenders are tied"
     labels = [headline.primary_estimator]
-    if headline.unweighted and headline.highest_by_weights:
+    rests_on_weights = headline.primary_estimator == headline.weighted
+    if headline.unweighted and headline.highest_by_weights and not rests_on_weights:
         labels.append(headline.weighted)
     significant = [label for label in labels if _conclude(headline, label)[1]]
     adverb = "also" if is_single else "each time"
     significance = f"{adverb} {_name_significance(headline, significant, labels)}"
-    if headline.has_rival:
+    if headline.has_rival and not rests_on_weights:
         by_primary = f"{headline.highest_model} ranks first by {headline.name_estimator(labels[0])}"
         by_weights = f"{headline.highest_by_weights} by {headline.name_estimator(headline.weighted)}"
         return f"{by_primary} and {by_weights}, {significance}"
@@ -415,7 +440,7 @@ def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:
 
 def _conclude(verdict: Verdict, label: str) -> tuple[str, bool]:
     """Return the first recommender by an estimator, and whether its difference from the rival is significant."""
-    if not label:
+    if not label or (label == verdict.weighted and verdict.has_failed_weights):
         return "", False
     ranking = verdict.rankings[label]
     if label == verdict.weighted and _is_unreliable(verdict):
@@ -494,7 +519,7 @@ def _get_compared_pair(verdict: Verdict) -> tuple[str, str]:
     """Return the only two recommenders that the sentences on a metric compare; ("", "") if there are more."""
     names = set()
     for label in (verdict.unweighted, verdict.weighted):
-        if label:
+        if label and not (label == verdict.weighted and verdict.has_failed_weights):
             names |= {verdict.rankings[label].highest, verdict.rankings[label].closest_rival}
     if len(names) != 2:
         return "", ""
@@ -517,7 +542,7 @@ def _write_assumption(verdict: Verdict) -> str:
     if verdict.outcome in (Outcome.WINNER, Outcome.NOT_SIGNIFICANT):
         level = "consistent"
         condition = "the logged propensities are the true ones"
-        if verdict.weighted == SNIPS_GLOBAL:
+        if verdict.needs_equal_exposure:
             # A small bias remains because the number of held-out interactions of a user is random.
             level = "nearly consistent"
             condition += " and users were exposed equally"
@@ -527,9 +552,10 @@ def _write_assumption(verdict: Verdict) -> str:
     if verdict.unweighted and assumptions:
         sentences.append(f"{verdict.name_estimator(verdict.unweighted)}: uniform exposure.")
     elif verdict.unweighted and verdict.gamma_range is not None:
+        users = f"{EQUAL_EXPOSURE}, " if verdict.needs_equal_exposure else ""
         sentences.append(
             f"{verdict.name_estimator(verdict.unweighted)}: uniform exposure. "
-            f"SNIPS for γ: equally exposed users, propensities ∝ {POWER_OF_POPULARITY}."
+            f"SNIPS for γ: {users}propensities ∝ {POWER_OF_POPULARITY}."
         )
     elif verdict.unweighted:
         sentences.append(
@@ -543,7 +569,9 @@ def _write_assumption(verdict: Verdict) -> str:
 def _write_assumption_of_weights(verdict: Verdict, assumptions: Sequence[str]) -> list[str]:
     """Return the sentences on the assumptions and the guarantee of the weighted estimator."""
     weighted = verdict.name_estimator(verdict.weighted)
-    sentences = []
+    sentences: list[str] = []
+    if verdict.has_failed_weights:
+        return sentences
     if assumptions:
         sentences.append(f"{weighted}: {', '.join(assumptions)}.")
     if verdict.has_guarantee and not verdict.is_consistent:
@@ -555,7 +583,8 @@ def _name_metrics_without_guarantee(verdicts: Sequence[Verdict]) -> str:
     """Return for which metrics the weighted estimates have no guarantee; "" where there are none."""
     metrics = []
     for verdict in verdicts:
-        if verdict.weighted and not verdict.has_guarantee and verdict.is_weighted_within_users:
+        has_weights = verdict.weighted and not verdict.has_failed_weights
+        if has_weights and not verdict.has_guarantee and verdict.is_weighted_within_users:
             metrics.append(verdict.metric)
     if not metrics:
         return ""
@@ -567,7 +596,7 @@ def _name_metrics_weighted_between_users(verdicts: Sequence[Verdict]) -> str:
     """Return for which metrics SNIPS and γ act between users only; "" where there are none, or neither is printed."""
     metrics = [verdict.metric for verdict in verdicts if not verdict.is_weighted_within_users]
     criteria = []
-    if verdicts[0].weighted:
+    if verdicts[0].weighted and not verdicts[0].has_failed_weights:
         criteria.append(verdicts[0].name_estimator(verdicts[0].weighted))
     if any(verdict.gamma_range is not None for verdict in verdicts):
         criteria.append("γ")
@@ -584,13 +613,13 @@ def _list_assumptions(verdict: Verdict) -> list[str]:
     """Return the assumptions of the weighted estimator on users, and on propensities that are not measured."""
     assumptions: list[str] = []
     support = verdict.support
-    if not verdict.weighted:
+    if not verdict.weighted or verdict.has_failed_weights:
         return assumptions
-    if verdict.weighted == SNIPS_GLOBAL:
-        assumptions.append("equally exposed users")
+    if verdict.needs_equal_exposure:
+        assumptions.append(EQUAL_EXPOSURE)
     if support is not None and support.basis != "design" and support.gamma is None:
         assumptions.append("true propensities")
-    if support is not None and support.basis == "fitted":
+    if support is not None and support.basis in ("logged", "fitted"):
         assumptions.append("every item could be shown")
     if support is not None and support.gamma is not None:
         assumptions.append(_describe_power_law(support.gamma))
@@ -613,9 +642,24 @@ def _write_next_step(verdict: Verdict) -> str:
         return f"Evaluate more users: the test has 80% power to detect a difference of {smallest}."
     if all(set(ranking.tied) == set(ranking.ranked) for ranking in verdict.rankings.values()):
         return ""
-    if verdict.support is not None and verdict.support.basis == "exposure":
-        return "`ipseval correct` compares the recommenders on the random exposure itself."
-    return f"Run an A/B test, show random items (`ipseval plan`), or report {_list_results(verdict)}."
+    if verdict.has_failed_weights and not verdict.unweighted:
+        return "Run an A/B test or show random items (`ipseval plan`)."
+    basis = ""
+    if verdict.support is not None and not verdict.has_failed_weights:
+        basis = verdict.support.basis
+    results = _list_results(verdict)
+    match basis:
+        case "exposure":
+            return "`ipseval correct` compares the recommenders on the random exposure itself."
+        case "design":
+            return f"Run an A/B test or report {results}."
+        case "logged":
+            return (
+                'Run an A/B test, declare basis="design" if items were drawn at random and users look at every shown '
+                f"item, or report {results}."
+            )
+        case _:
+            return f"Run an A/B test, show random items (`ipseval plan`), or report {results}."
 
 
 def _list_results(verdict: Verdict) -> str:
@@ -624,6 +668,8 @@ def _list_results(verdict: Verdict) -> str:
     columns = "all columns"
     if n_columns == 1:
         columns = verdict.name_estimator(verdict.columns[0])
+    elif verdict.has_failed_weights:
+        columns = verdict.name_estimator(verdict.unweighted)
     elif n_columns == 2:
         columns = "both columns"
     if verdict.gamma_range is not None:

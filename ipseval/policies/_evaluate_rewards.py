@@ -19,7 +19,7 @@ from ipseval.policies._estimators import DM, DR, MetricRewards, RewardData
 from ipseval.policies.rewards import FittedRewards, Rewards
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives, top_items
-from ipseval.utils.checks import check_type
+from ipseval.utils.checks import as_list, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.public import public_function
 from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, LowEss, RngLike, TieChoice
@@ -138,7 +138,8 @@ def evaluate_rewards(
     exposure_propensity = resolve_propensity(propensity, lambda model: model.fit(split.train))
     if estimators is None:
         estimators = [DM if exposure_propensity is None else DR]
-    metric_objects = resolve_metrics(metrics)
+    labels = as_list(metrics, "metrics")
+    metric_objects = resolve_metrics(labels)
     estimator_objects = resolve_estimators(estimators, exposure_propensity)
     is_probability = exposure_propensity is not None and exposure_propensity.is_probability
     for estimator in estimator_objects:
@@ -158,7 +159,7 @@ def evaluate_rewards(
         ranks,
         split,
         propensity=exposure_propensity,
-        metrics=metric_objects,
+        metrics=labels,  # so that a note can tell how ap@k was requested
         estimators=estimator_objects,
         ties=ties,
         confidence_level=confidence_level,

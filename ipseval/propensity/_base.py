@@ -34,8 +34,8 @@ LARGEST_PROPENSITY = 1e100
 # Decimals of n* without smoothing, as the subtraction rounds.
 COUNT_DIGITS = 9
 
-Basis = Literal["design", "exposure", "fitted", "assumed"]
-BASES: tuple[Basis, ...] = ("design", "exposure", "fitted", "assumed")  # the strongest first
+Basis = Literal["design", "exposure", "logged", "fitted", "assumed"]
+BASES: tuple[Basis, ...] = ("design", "exposure", "logged", "fitted", "assumed")  # the strongest first
 
 PairFunction = Callable[[IntArray, IntArray], FloatArray]
 
@@ -168,10 +168,10 @@ class Propensity:
         Transforms in order: power-law, cap, clip, held_out. `gamma_chain` repeats those after a power law at any γ.
     error : FitError or None
         Error of the fit, which evaluations add to the error of their users. None: P is taken as known.
-    basis : {"design", "exposure", "fitted", "assumed"}
-        Evidence for the values: a logged randomisation ("design"); a fit to random exposure ("exposure"); a
-        fit to impressions or recommendations, which knows those pairs only ("fitted"); or no measurement
-        ("assumed").
+    basis : {"design", "exposure", "logged", "fitted", "assumed"}
+        Evidence for the values: a logged randomisation ("design"); a fit to random exposure ("exposure");
+        probabilities that were logged, without evidence that items were drawn at random ("logged"); a fit to
+        impressions or recommendations, which knows those pairs only ("fitted"); or no measurement ("assumed").
     smoothing : float, default 0.0
         Number that was added to every n*_i in `popularity`; 0 without smoothing. With smoothing, reports state
         how many positives have a smoothed propensity.

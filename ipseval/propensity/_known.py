@@ -54,7 +54,7 @@ class KnownPropensity:
     function : callable, optional
         (user codes (n,), item codes (n,)) -> P_ui (n,); the codes index `split.user_ids` and
         `split.item_ids`. NaN: unknown.
-    basis : {"assumed", "design", "exposure", "fitted"}, default "assumed"
+    basis : {"assumed", "design", "exposure", "logged", "fitted"}, default "assumed"
         Origin of the values. "design": a randomisation that was logged with them, so that a verdict can rely
         on them.
 

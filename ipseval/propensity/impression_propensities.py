@@ -244,7 +244,7 @@ class LoggedPropensity(_ImpressionModel):
         With propensities; not needed where `fit` is given it.
     examination : ExaminationCurve, optional
         θ by position.
-    basis : {"fitted", "design", "exposure", "assumed"}, default "fitted"
+    basis : {"logged", "design", "exposure", "fitted", "assumed"}, default "logged"
         "design": the policy drew at random with the logged propensities, and could draw every pair that
         counts. A verdict then relies on them, unless an examination curve was fitted.
 
@@ -272,7 +272,7 @@ class LoggedPropensity(_ImpressionModel):
     array([0.5 , 0.25])
     """
 
-    basis: Basis = "fitted"
+    basis: Basis = "logged"
 
     def __post_init__(self) -> None:
         check_choice("basis", self.basis, BASES)
@@ -308,7 +308,7 @@ class LoggedPropensity(_ImpressionModel):
         n_slates = counts.n_slates[counts.pair_key // log.n_items]
         basis = self.basis
         if self.examination is not None:
-            basis = weakest_basis(basis, "fitted")
+            basis = weakest_basis(basis, "logged")
         return Propensity(
             item=None,
             is_probability=True,

@@ -19,7 +19,7 @@ from ipseval.estimators.labels import display_names, resolve_estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.differences import EvaluationDiff, build_difference_cells
 from ipseval.evaluation.evaluation import match_label
-from ipseval.evaluation.sanity import word_warning
+from ipseval.evaluation.sanity import find_failing_models, word_warning
 from ipseval.evaluation.verdict import Verdict, choose_headline
 from ipseval.evaluation.verdict_text import describe_assumption
 from ipseval.metrics import metric as parse_metric
@@ -915,8 +915,8 @@ def _describe_contradiction(
     support = verdict.support
     if support is None or _weights_decide(verdict):
         return ""
-    if support.basis == "assumed":
-        return ""  # weights that are only assumed contradict nothing
+    if support.basis == "assumed" or find_failing_models((*new.sanity, *old.sanity)):
+        return ""  # weights that are only assumed, or that do not fit the lists, contradict nothing
     label = verdict.weighted
     if label in new.estimators and not find_changes(new, old, verdict.metric, label):
         candidate, incumbent = pair

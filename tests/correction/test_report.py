@@ -354,3 +354,18 @@ def test_decimals_show_one_significant_digit_of_the_half_width_of_intervals():
     table = _metric_table(report, order, 2)
     assert [cell.text for cell in table.rows[0]] == ["a", "0.3000"]
     assert table.rows[0][1].error == "[0.2999, 0.3001]"
+
+
+def test_the_next_step_after_designed_lists_names_no_number_of_users_for_uniform_items(situation):
+    _, split, exposure = situation
+    scores = np.tile(split.train.popularity.astype(float), (split.n_users, 1))
+    noise = np.random.default_rng(0).normal(scale=scores.std() / 20, size=scores.shape)
+    similar = {"popular": scores, "similar": scores + noise}
+    designed = replace(exposure, weight=np.ones(len(exposure)), is_designed=True)
+    for random_exposure, step in (
+        (exposure, "`ipseval plan` computes how much more random exposure"),
+        (designed, "Show items that are drawn in the same way to further users; `ipseval plan --design`"),
+    ):
+        correction = ipseval.correct(similar, split, random_exposure=random_exposure, metrics=METRICS, rng=0)
+        assert correction.leader is None
+        assert f"Next step   {step}" in str(correction)

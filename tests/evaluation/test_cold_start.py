@@ -71,6 +71,22 @@ def test_fewer_than_5_percent_are_not_stated(n_cold, is_stated):
     assert ("no training interactions" in repr(evaluate(n_cold))) == is_stated
 
 
+def test_persons_with_several_queries_are_cold_if_no_query_has_training_interactions():
+    """Queries 0 to 59 have training interactions; 59 and 60 are of one person, as all later pairs of queries are."""
+    split = make_split(30)
+    scores = np.tile(split.train.popularity, (split.n_users, 1)).astype(float)
+    persons = (np.arange(split.n_users) + 1) // 2
+    ranked = ipseval.rank_positives(scores, split)
+    ranked = replace(ranked, cluster=persons, cluster_ids=np.arange(persons.max() + 1))
+    evaluation = ipseval.evaluate({"popular": ranked}, split, metrics=["recall@5"])
+    assert (
+        "15 of 46 users (32% of the held-out interactions) have no training"
+        in evaluation._content().cold_users
+    )
+    cold = evaluation.by("cold-users").frame.query("group.str.startswith('cold')")
+    assert cold["n_positives"].tolist() == [2 * 29]
+
+
 def test_without_training_data_nothing_is_stated():
     split = make_split(20)
     without = ipseval.Split.from_frames(None, split.test)

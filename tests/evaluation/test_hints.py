@@ -10,6 +10,7 @@ import pytest
 
 import ipseval
 from ipseval.estimators import Snips
+from ipseval.evaluation import evaluate_generations
 from ipseval.evaluation.beyond import beyond_accuracy
 from tests.inside.evaluation import build_difference_cell, describe_date
 from tests.inside.utils import SourceCount
@@ -323,6 +324,14 @@ def test_a_result_states_which_definition_of_map_at_a_cutoff_it_has():
         assert evaluation.frame["metric"].tolist() == ["ap@2"]
         assert evaluation.frame["note"].tolist() == [sentence]
         assert f"Data T{sentence[1:]}." in " ".join(str(evaluation).split())
+
+    frame = pd.DataFrame({"query": [1, 1, 1], "item": [1, 2, 3], "label": [1, 0, 1], "score": [3, 2, 1]})
+    slates = ipseval.evaluate_slates({"m": frame}, metrics=["map@2"])
+    lists = {user: [split.item_ids.tolist()] * 2 for user in split.user_ids.tolist()}
+    generations = evaluate_generations({"m": lists}, split, metrics=iter(["map@2"]))
+    for result in (slates, generations):
+        assert f"T{sentence[1:]}." in " ".join(str(result).split())
+    assert sentence[1:] not in str(evaluate_generations({"m": lists}, split, metrics=["ap@2"]))
 
     for label in ("ap@2", "map(denominator=min)@2", "map(denominator=s)@2", "map_cut_2", "map"):
         assert ipseval.evaluate(scores, split, metrics=[label]).frame["note"].tolist() == [""]

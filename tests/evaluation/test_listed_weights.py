@@ -161,6 +161,35 @@ def test_a_recommender_that_was_trained_on_the_test_part_is_seen():
     assert find_codes({"leaked": scores}, split) == {"leaked": "weights-too-large"}
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_verdict_says_nothing_by_weights_that_fail_the_check(tmp_path):
+    split, models = draw_log(0, taste=1.0)
+    compared = {"taste": models["taste"], "popular": models["popular"]}
+    evaluation = ipseval.evaluate(compared, split, metrics=["recall@10"])
+    assert evaluation.verdict.startswith(
+        "No verdict: taste ranks first in the log, but the propensities do not fit the items that taste lists (see "
+        "Sanity), so SNIPS does not confirm this."
+    )
+    assert evaluation.verdict.endswith("random items (`ipseval plan`), or report AOA and the assumption.")
+    assert evaluation.verdict.count("SNIPS") == 1
+    evaluation.save(tmp_path / "result.npz")
+    assert ipseval.Evaluation.load(tmp_path / "result.npz").verdict == evaluation.verdict
+    only_popular = {"popular": models["popular"], "noise": models["noise"]}
+    assert "by SNIPS (propensities from impressions" in ipseval.evaluate(only_popular, split).verdict
+
+
+def test_impressions_make_no_range_of_gamma_unless_a_power_law_is_requested(tmp_path):
+    split, models = draw_log(0, taste=0.0)
+    compared = {"popular": models["popular"], "noise": models["noise"]}
+    evaluation = ipseval.evaluate(compared, split, metrics=["recall@10"], estimators=["aoa-pooled"])
+    assert "γ" not in evaluation.verdict
+    assert evaluation.verdict.endswith("or report AOA pooled and the assumption.")
+    evaluation.save(tmp_path / "result.npz")
+    assert ipseval.Evaluation.load(tmp_path / "result.npz").verdict == evaluation.verdict
+    assumed = ipseval.evaluate(compared, split, propensity="power-law:gamma=0", metrics=["recall@10"])
+    assert " for γ in [" in assumed.verdict
+
+
 def test_lists_are_checked_as_scores_are():
     split, models = draw_log(0, taste=1.0)
     order = np.argsort(-models["taste"], axis=1)[:, :20]

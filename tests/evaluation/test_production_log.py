@@ -134,9 +134,7 @@ def check(evaluation: ipseval.Evaluation) -> None:
     """Check that no version is named, as exposure was not randomised, and what would settle it."""
     assert evaluation.leader is None
     assert evaluation.order["model"].iloc[0] == "v1"  # by AOA, which follows popularity
-    assert evaluation.verdict.startswith(
-        ("No verdict on recall@10: in the log, v1 ranks first by AOA", "No clear winner")
-    )
+    assert evaluation.verdict.startswith(("No verdict on recall@10: ", "No clear winner"))
     assert "`ipseval plan`" in evaluation.verdict
 
 

@@ -58,7 +58,7 @@ def test_propensities_known_by_design_decide_by_the_paired_test_of_the_weighted_
     assert (close.leader, close.outcome) == (None, Outcome.NOT_SIGNIFICANT)
 
 
-@pytest.mark.parametrize("basis", ["exposure", "fitted", "assumed"])
+@pytest.mark.parametrize("basis", ["exposure", "logged", "fitted", "assumed"])
 @pytest.mark.parametrize("gamma", [None, 0.5])
 @pytest.mark.parametrize("weighted", [AB, BA])
 def test_no_recommender_is_named_on_propensities_that_were_not_known_by_design(basis, gamma, weighted):
@@ -86,11 +86,12 @@ def test_few_effective_interactions_by_design_decide_only_where_they_agree_with_
     assert (unreliable.leader, unreliable.outcome) == (None, Outcome.NO_VERDICT)
 
 
-def test_weights_from_impressions_that_are_few_or_contradict_aoa_withhold_the_verdict():
-    assert decide(AB, BA, "fitted").outcome == Outcome.NO_VERDICT
-    assert decide(AB, AB, "fitted", 250.0).outcome == Outcome.NO_VERDICT
-    assert decide(AB, AB, "fitted").outcome == Outcome.NOT_IDENTIFIED
-    assert decide(AB, BA, "fitted", gamma=0.5).outcome == Outcome.NOT_IDENTIFIED
+@pytest.mark.parametrize("basis", ["logged", "fitted"])
+def test_weights_from_impressions_that_are_few_or_contradict_aoa_withhold_the_verdict(basis):
+    assert decide(AB, BA, basis).outcome == Outcome.NO_VERDICT
+    assert decide(AB, AB, basis, 250.0).outcome == Outcome.NO_VERDICT
+    assert decide(AB, AB, basis).outcome == Outcome.NOT_IDENTIFIED
+    assert decide(AB, BA, basis, gamma=0.5).outcome == Outcome.NOT_IDENTIFIED
 
 
 @pytest.mark.parametrize(
@@ -510,3 +511,49 @@ def test_whether_weights_act_between_users_does_not_depend_on_the_guarantee_of_t
     assert "For rr@10, weights change at most how much each user counts" in text
     statements = evaluation.tipping_points().set_index("estimator")["statement"]
     assert statements["mine"] == "popular > rare, but weights change at most how much each user counts"
+
+
+class OfEqualUsers(Snips):
+    """SNIPS under another label, with the assumption of its normalisation."""
+
+    label = "of-equal-users"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "metric", "is_stated"),
+    [
+        ("snips-global", "recall@10", True),
+        ("snips-global", "dcg@10", False),  # the form of sums is pooled
+        ("snips-pooled", "recall@10", False),
+        ("snips", "recall@10", False),
+        ("snips-shrunk(0.5)", "recall@10", True),
+        ("snips-shrunk(1)", "recall@10", False),
+        (OfEqualUsers(normalize="global"), "recall@10", True),
+    ],
+)
+def test_equally_exposed_users_are_an_assumption_of_the_estimators_that_state_it(
+    estimator, metric, is_stated
+):
+    split = random_split(np.random.default_rng(3), 60, 30)
+    models = {
+        "popular": ipseval.baselines.popularity(split.train),
+        "ease": ipseval.baselines.ease(split.train),
+    }
+    propensity = ipseval.KnownPropensity(item=np.linspace(0.2, 0.6, split.n_items))
+    evaluation = ipseval.evaluate(
+        models, split, propensity=propensity, metrics=[metric], estimators=["aoa", estimator]
+    )
+    assert ("equally exposed users" in evaluation.verdict) == is_stated
+
+
+@pytest.mark.parametrize(("unweighted", "is_stated"), [("aoa", True), ("aoa-pooled", False)])
+def test_a_range_of_gamma_states_the_assumption_of_the_estimator_that_it_is_computed_by(
+    unweighted, is_stated
+):
+    world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    split = world.split(rng=1)
+    models = world.example_models(split, rng=2)
+    compared = {name: models[name] for name in ("taste", "niche")}
+    evaluation = ipseval.evaluate(compared, split, metrics=["recall@10"], estimators=[unweighted])
+    users = "equally exposed users, " if is_stated else ""
+    assert f"SNIPS for γ: {users}propensities ∝" in evaluation.verdict

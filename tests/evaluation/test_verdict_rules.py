@@ -50,7 +50,7 @@ def apply_rules_of_page(case: Situation) -> str:
     decides = case.quality == "sufficient" or (case.quality == "low" and case.has_aoa and case.is_same_first)
     if case.basis == "design" and case.is_consistent and decides:
         return "winner" if case.is_significant else "not significant"
-    is_from_impressions = case.basis == "fitted" and not case.is_power_law
+    is_from_impressions = case.basis in ("logged", "fitted") and not case.is_power_law
     is_contradicted = case.quality != "sufficient" or not case.is_same_first
     if case.has_aoa and (case.basis == "design" or is_from_impressions) and is_contradicted:
         return "no verdict"
@@ -92,7 +92,7 @@ def build_verdict(case: Situation) -> Verdict:
     )
 
 
-@pytest.mark.parametrize("basis", ["", "design", "exposure", "fitted", "assumed"])
+@pytest.mark.parametrize("basis", ["", "design", "exposure", "logged", "fitted", "assumed"])
 def test_the_rules_of_the_page_are_those_of_the_program(basis: str):
     flags = (True, False)
     outcomes = set()
@@ -107,4 +107,4 @@ def test_the_rules_of_the_page_are_those_of_the_program(basis: str):
         outcomes.add(outcome)
     assert {"undefined", "single", "tied", "not identified"} <= outcomes
     assert ("winner" in outcomes) == (basis == "design")
-    assert ("no verdict" in outcomes) == (basis in ("design", "fitted"))
+    assert ("no verdict" in outcomes) == (basis in ("design", "logged", "fitted"))

@@ -130,10 +130,13 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
     assert conclusion(unreliable).endswith(". By SNIPS (γ = 2 assumed; unreliable), b ranks first.")
-    text = write_verdict([replace(decide(AB), gamma_range=gamma_range)])
+    without_weights = replace(decide(AB), gamma_range=gamma_range, needs_equal_exposure=True)
+    text = write_verdict([without_weights])
     assert text.assumption == (
         "AOA: uniform exposure. SNIPS for γ: equally exposed users, propensities ∝ popularity^((γ+1)/2)."
     )
+    pooled = write_verdict([replace(without_weights, needs_equal_exposure=False)])
+    assert pooled.assumption == "AOA: uniform exposure. SNIPS for γ: propensities ∝ popularity^((γ+1)/2)."
     assert text.next_step == f"{SHOW} AOA and the range of γ."
 
 
@@ -188,6 +191,50 @@ def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_
         "No verdict: a ranks first in the log, but the weights rest on few interactions."
     )
     assert sentences.endswith("250 for SNIPS (low).")
+
+
+def test_random_items_are_not_advised_where_items_were_drawn_with_known_or_logged_probabilities():
+    text = write_verdict([decide(AB, BA, "logged")])
+    assert "b ranks first by SNIPS (logged propensities)" in text.conclusion
+    assert text.assumption.endswith("equally exposed users, true propensities, every item could be shown.")
+    assert text.next_step == (
+        'Run an A/B test, declare basis="design" if items were drawn at random and users look at every shown item, '
+        "or report both columns and the assumption."
+    )
+    text = write_verdict([decide(AB, BA, "design", 250.0)])
+    assert text.next_step == "Run an A/B test or report both columns and the assumption."
+
+
+@pytest.mark.parametrize("basis", ["logged", "fitted"])
+@pytest.mark.parametrize("weighted", [AB, BA])
+@pytest.mark.parametrize("flag", ["", "few"])
+def test_weights_that_fail_the_sanity_check_lead_to_no_statement_by_them(basis, weighted, flag):
+    options = {"flag": flag, "failing_models": ("b",), "significant": ("ab",)}
+    verdict = decide(AB, weighted, basis, **options)
+    other = decide(AB, BA, basis, metric="mean_dcg@10", **options)
+    assert (verdict.support.quality, verdict.highest_by_weights) == ("failed", "")
+    text = write_verdict([verdict, other])
+    assert text.conclusion == (
+        "No verdict on recall@10: a ranks first in the log, but the propensities do not fit the items that b lists "
+        "(see Sanity), so SNIPS does not confirm this. On mean_dcg@10, a also ranks first in the log by AOA "
+        "(p = 0.002)."
+    )
+    assert text.assumption == "AOA is unbiased only if exposure was uniform."
+    assert text.next_step == f"{SHOW} AOA and the assumption."
+
+
+def test_weights_that_fail_are_no_basis_of_a_verdict_without_aoa_or_with_a_tie():
+    verdict = decide(None, AB, "fitted", failing_models=("a", "b"))
+    other = decide(None, AB, "fitted", failing_models=("a", "b"), metric="mean_dcg@10")
+    text = write_verdict([verdict, other])
+    assert text.conclusion == (
+        "No verdict on recall@10: the propensities do not fit the items that a and b list (see Sanity), so SNIPS "
+        "allows no conclusion."
+    )
+    assert text.assumption == ""
+    assert text.next_step == "Run an A/B test or show random items (`ipseval plan`)."
+    tied = decide({"a": 0.2, "b": 0.2}, AB, "fitted", failing_models=("a",))
+    assert conclusion(tied).startswith("No verdict: a and b are tied for first place in the log, but ")
 
 
 @pytest.mark.parametrize("basis", ["fitted", "design"])
@@ -339,6 +386,7 @@ def test_weights_alone_are_stated_with_their_assumption():
         ("exposure", -0.59, "γ = −0.59 from random exposure"),
         ("assumed", None, "propensities assumed"),
         ("design", None, "propensities known by design"),
+        ("logged", None, "logged propensities"),
         ("fitted", None, "propensities from impressions"),
         ("exposure", None, "propensities from random exposure"),
     ],
@@ -541,3 +589,13 @@ def test_the_warning_of_an_estimator_names_its_metrics_unless_it_holds_for_all()
     ]
     flags["ndcg@5", "ips"] = [flag]
     assert flag_warnings(flags, ["ips"], {"ips": "IPS"}) == ["Unreliable: IPS. Few users."]
+
+
+def test_a_further_metric_names_one_recommender_where_the_weights_decide_against_aoa():
+    verdicts = [decide(AB, BA, "design", metric=metric) for metric in ("recall@10", "mean_dcg@10", "rr")]
+    assert conclusion(*verdicts[:2]).endswith(
+        " On mean_dcg@10, b also ranks first, but not significantly (p = 0.40 against a)."
+    )
+    assert conclusion(*verdicts).endswith(
+        " On mean_dcg@10 and rr, b also ranks first, each time not significantly."
+    )

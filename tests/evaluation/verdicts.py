@@ -52,6 +52,7 @@ def decide(
     significant: tuple[str, ...] = (),
     flag: str = "",
     has_guarantee: bool = True,
+    failing_models: tuple[str, ...] = (),
     metric: str = METRIC,
 ) -> Verdict:
     """Return the verdict on estimates by AOA, and by SNIPS with `ess` of 1,000 effective interactions."""
@@ -73,5 +74,7 @@ def decide(
         flags={(metric, SNIPS): flag},
         cells_with_guarantee=frozenset({(metric, AOA), (metric, SNIPS)} if has_guarantee else ()),
         consistent_cells=frozenset({(metric, SNIPS)} if has_guarantee else ()),
+        cells_with_equal_exposure=frozenset({(metric, SNIPS)}),
+        failing_models=failing_models,
     )
     return decide_verdicts(pd.concat(frames), tests, evidence)[0]

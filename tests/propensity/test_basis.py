@@ -64,19 +64,20 @@ def test_every_propensity_reports_its_basis(model, basis):
     assert model.fit(SPLIT.train).basis == basis
 
 
-def test_impressions_have_a_fitted_basis_and_logged_propensities_the_declared_one():
+def test_impressions_have_a_fitted_basis_and_logged_propensities_a_logged_or_the_declared_one():
     impressions = build_log()
     assert ipseval.ImpressionPropensity().fit(impressions).basis == "fitted"
-    assert LoggedPropensity().fit(impressions).basis == "fitted"
+    assert LoggedPropensity().fit(impressions).basis == "logged"
     assert LoggedPropensity(basis="design").fit(impressions).basis == "design"
     curve = ExaminationCurve.from_theta(np.linspace(1, 0.5, 12))
-    assert LoggedPropensity(examination=curve, basis="design").fit(impressions).basis == "fitted"
+    assert LoggedPropensity(examination=curve, basis="design").fit(impressions).basis == "logged"
 
 
 def test_transforms_keep_the_basis_and_combinations_have_the_weakest():
     power_law = ipseval.PowerLawPropensity(gamma="fit", exposure=build_exposure()).fit(SPLIT.train)
     assert power_law.clip(floor=float(np.nanmin(power_law.item)) * 2).basis == "exposure"
     assert weakest_basis("design", "fitted", "exposure") == "fitted"
+    assert weakest_basis("design", "logged", "exposure") == "logged"
 
 
 def test_pairs_keep_their_impressions_until_their_ids_change():

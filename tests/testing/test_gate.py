@@ -271,6 +271,17 @@ def test_measured_weights_decide_and_fitted_weights_can_contradict(basis, outcom
     assert (chosen.outcome, chosen.estimator) == ("better", "snips-pooled")
 
 
+@pytest.mark.parametrize("code", ["weights-too-large", "weights-too-small"])
+@pytest.mark.parametrize("is_of_candidate", [True, False])
+def test_weights_that_do_not_fit_a_recommender_contradict_nothing(code, is_of_candidate):
+    old, new = evaluate_rare_items("fitted")
+    assert gate(new, old).outcome == "cannot tell"
+    side = new if is_of_candidate else old
+    failing = replace(side, sanity=(SanityWarning(code=code, model=side.models[0], figures={}),))
+    decision = gate(failing, old) if is_of_candidate else gate(new, failing)
+    assert (decision.outcome, decision.estimator) == ("worse", "aoa")
+
+
 # Bounds by the plain average, and whether the weights contradict them that call the new one worse, equal, or,
 # with too few users to be sure, worse by a little.
 AGAINST = [

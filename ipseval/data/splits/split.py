@@ -625,6 +625,8 @@ class SplitSummary:
         Test rows that have later training rows.
     median_future : float
         Median share of the training rows that are later than a test row, in [0, 1].
+    has_impressions : bool
+        Whether the test part is from a log of impressions.
     """
 
     description: str
@@ -632,17 +634,20 @@ class SplitSummary:
     n_test: int = 0
     n_leaking: int = 0
     median_future: float = 0.0
+    has_impressions: bool = False
 
     @classmethod
     def from_split(cls, split: Split) -> SplitSummary:
         """Summarise a split."""
         leakage = split.leakage
+        has_impressions = split.test.impressions is not None
         if leakage is None:
-            return cls(split.description, split.is_random)
+            return cls(split.description, split.is_random, has_impressions=has_impressions)
         return cls(
             description=split.description,
             is_random=split.is_random,
             n_test=leakage.n_test,
             n_leaking=leakage.n_leaking,
             median_future=leakage.median_future,
+            has_impressions=has_impressions,
         )

@@ -20,7 +20,7 @@ from ipseval.metrics import Metric
 from ipseval.metrics.labels import resolve_metrics
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.utils.checks import check_choice, check_models, format_count, format_examples, warn_user
+from ipseval.utils.checks import as_list, check_choice, check_models, format_count, format_examples, warn_user
 from ipseval.utils.columns import extract_columns, frame_columns
 from ipseval.utils.ids import find_positions
 from ipseval.utils.notes import Count, drop_zero_counts
@@ -102,7 +102,8 @@ def evaluate_slates(
     """
     check_models(models, "models", "scores")
     check_choice("unscored", unscored, ("raise", "miss"))
-    metric_objects = resolve_metrics(metrics)
+    labels = as_list(metrics, "metrics")
+    metric_objects = resolve_metrics(labels)
     resolved_slates = _resolve_slates(models, slates)
     if not resolved_slates.is_positive.any():
         raise InputError("no row has a label above 0: there is no positive to evaluate.")
@@ -113,7 +114,7 @@ def evaluate_slates(
     evaluation = evaluate_ranks(
         ranks,
         propensity=_resolve_propensity(propensity, resolved_slates),
-        metrics=metric_objects,
+        metrics=labels,  # so that a note can tell how ap@k was requested
         estimators=estimators,
         **options,
     )
