@@ -194,7 +194,7 @@ def _build_metric_table(
             row[model] = _difference_cell(ranking, model, places)
 
         columns.append(row)
-        header.append(f"difference from best ({content.names[label]})")
+        header.append(f"difference from first ({content.names[label]})")
     return Table(
         tuple(header),
         build_rows(layout.models, columns),
@@ -246,9 +246,9 @@ def _estimate_column(content: ReportContent, verdict: Verdict, label: str, digit
 
 
 def _difference_cell(ranking: ModelRanking, model: str, places: int) -> Cell:
-    """Return the cell with the difference of a recommender from the best, and its adjusted p-value."""
+    """Return the cell with the difference of a recommender from the first one, and its adjusted p-value."""
     if model == ranking.highest:
-        return Cell("best")
+        return Cell("first")
     difference, p_value = ranking.difference(model, ranking.highest)
     if np.isnan(p_value):
         return Cell("not tested")

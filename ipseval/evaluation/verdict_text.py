@@ -253,6 +253,8 @@ def _write_first_in_log(verdict: Verdict, on_metric: str, *, with_significance: 
     successor = _describe_successor(verdict)
     if not verdict.weighted:
         return f"{first} {_join_phrases(criteria)}. By SNIPS, it does so {range_clause}{successor}."
+    if len(criteria) == 1:  # the range is one by SNIPS, which the sentence has not named yet
+        range_clause = f"by SNIPS {range_clause}"
     return f"{first} {_join_phrases([*criteria, range_clause])}{successor}."
 
 
@@ -478,16 +480,17 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict, adverb: str) 
     by_estimator = _summarize_first(verdict, verdict.primary_estimator, headline)
     in_the_log = " in the log" if verdict.unweighted else ""
     clause = f"{verdict.highest_model} {adverb}ranks first{in_the_log} by {by_estimator}"
-    range_clause = ""
-    if verdict.gamma_range is not None and (verdict.changes_with_gamma or headline.changes_with_gamma):
-        range_clause = f"for {describe_range(verdict.gamma_range)}"
-        if not verdict.weighted:
-            range_clause = f"by SNIPS {range_clause}"
-
     by_weights = ""
     if verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
         by_weights = _summarize_first(verdict, verdict.weighted, headline)
-    if by_weights and not verdict.has_rival:
+    is_named_by_weights = bool(by_weights) and not verdict.has_rival
+    range_clause = ""
+    if verdict.gamma_range is not None and (verdict.changes_with_gamma or headline.changes_with_gamma):
+        range_clause = f"for {describe_range(verdict.gamma_range)}"
+        if not is_named_by_weights:
+            range_clause = f"by SNIPS {range_clause}"
+
+    if is_named_by_weights:
         clause += f" and {by_weights}"
         if range_clause:
             clause += f", and {range_clause}"

@@ -170,10 +170,8 @@ def _advise_on_types(kinds: set[str]) -> str:
     """Return the advice on ids of kinds without a common type."""
     if TEXT_KIND in kinds and kinds <= {"i", "u", TEXT_KIND}:
         return (
-            "convert them to one type, such as text: pd.read_csv(path, dtype=str) reads ids as text, with sep=' ' and "
-            "names=('user', 'q0', 'item', 'rank', 'score', 'tag') those of a TREC run; "
-            "frame.astype(dict(user=str, item=str)) converts those of a frame, such as ipseval.read(path).to_frame(), "
-            "and str(id) those of a dict; frame.to_parquet(path) stores the type for the command line."
+            "convert them to one type, such as text: frame.astype(dict(user=str, item=str)) for a frame, "
+            "ipseval.read(path).to_frame().astype(dict(user=str, item=str)) for a file, str(id) for the ids of a dict."
         )
     advice = "convert them to one type."
     if kinds <= {"i", "u", "f"}:

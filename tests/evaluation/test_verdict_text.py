@@ -125,7 +125,7 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     gamma_range = GammaRange("a", -1.0, -0.1912, -1.0, 3.0, "", "b")
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
-        "a ranks first by AOA (p = 0.40 against b) and for γ in [−1, −0.20]. "
+        "a ranks first by AOA (p = 0.40 against b) and by SNIPS for γ in [−1, −0.20]. "
         "By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither is significant."
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
@@ -305,7 +305,7 @@ def test_a_change_with_gamma_on_another_metric_is_stated_also_if_the_first_metri
         " On ndcg@10, a ranks first in the log by AOA (p = 0.40) and SNIPS (p = 0.40), and for γ in [−1, 0.04]."
     )
     assert conclusion(headline, contradicted).endswith(
-        " On ndcg@10, a ranks first in the log by AOA (p = 0.002) and for γ in [−1, 0.04], and b by SNIPS "
+        " On ndcg@10, a ranks first in the log by AOA (p = 0.002) and by SNIPS for γ in [−1, 0.04], and b by SNIPS "
         "(p = 0.002)."
     )
     assert conclusion(replace(decide(AB), gamma_range=early), without_weights).endswith(
@@ -574,7 +574,7 @@ def test_long_names_are_shortened_in_a_verdict_that_would_take_more_than_five_li
     )
     blocks = text.split("\n\n")
     assert blocks[1].startswith("Verdict")
-    assert blocks[1].count("\n") == 5  # six lines
+    assert blocks[1].count("\n") == 6  # seven lines
     short_names = [line.split()[0] for line in blocks[2].splitlines()[1:3]]
     assert all("…" in name and name in blocks[1] for name in short_names)
     assert all(name in blocks[2] for name in names)  # the legend has the full names

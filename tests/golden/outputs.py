@@ -58,7 +58,7 @@ def make_table(title: str, summary: str, header: Sequence[str], rows: Sequence[S
     """Return the table of texts, without its column of differences."""
     estimands = re.findall(r"means over (\w+)", title) or re.findall(r"means over (\w+)", summary)
     (estimand,) = set(estimands)
-    places = [place for place, name in enumerate(header) if not name.startswith("difference from best")]
+    places = [place for place, name in enumerate(header) if not name.startswith("difference from first")]
     names = [header[place] for place in places]
     table = ReadTable(
         metric=title.partition(",")[0],
@@ -77,7 +77,7 @@ def from_text(text: str) -> list[ReadTable]:
     pieces: dict[str, tuple[list[str], list[list[str]]]] = {}
     for block in blocks[2:]:
         title, *header = re.split(r" {2,}", block[0])
-        if not header or not header[0].startswith(("AOA", "SNIPS", "difference from best")):
+        if not header or not header[0].startswith(("AOA", "SNIPS", "difference from first")):
             continue
         body = [re.split(r" {2,}", line) for line in block[1:] if not line.startswith("  ")]
         if title not in pieces:

@@ -150,10 +150,8 @@ def test_numbers_and_texts_are_refused_with_a_way_to_read_numbers_as_text():
     one = array(["7", "8"], object)
     assert refused(lambda: ids.unify_id_types([array([7, 8]), one], "users")) == (
         "users has ids of different types (int64: 7, 8; object: '7', '8'); convert them to one type, such as text: "
-        "pd.read_csv(path, dtype=str) reads ids as text, with sep=' ' and names=('user', 'q0', 'item', 'rank', "
-        "'score', 'tag') those of a TREC run; frame.astype(dict(user=str, item=str)) converts those of a frame, such "
-        "as ipseval.read(path).to_frame(), and str(id) those of a dict; frame.to_parquet(path) stores the type for the "
-        "command line."
+        "frame.astype(dict(user=str, item=str)) for a frame, ipseval.read(path).to_frame().astype(dict(user=str, "
+        "item=str)) for a file, str(id) for the ids of a dict."
     )
     assert "(train, int64: 7; validation, object: '7', '8');" in refused(
         lambda: ids.unify_id_types([array([7]), one[:0], one], "users", ("train", "test", "validation"))
