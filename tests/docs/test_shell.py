@@ -135,7 +135,7 @@ def test_the_journey_with_a_production_log_runs_from_its_first_block_to_its_last
         sys.argv = arguments
         os.chdir(here)
     printed = run_script(script(DOCS / "cookbook.md", after="## I have impressions"), tmp_path)
-    assert "v1 ranks first by AOA" in printed
+    assert "v1 ranks first on recall@10 by AOA" in printed
     assert "WORSE by recall@10 (aoa)" in printed
     assert "exit code 1" in printed
     assert "Verdict" in (tmp_path / "versions.html").read_text()
@@ -188,7 +188,10 @@ def write_what_the_examples_name(folder: Path, coat: Path) -> None:
     slates.assign(clicked=seen & (rng.random(len(slates)) < 0.3)).to_parquet(folder / "impressions.parquet")
     (folder / "study.toml").write_text(STUDY + 'holdout = ["ratio"]\n[study]\nmetrics = ["recall@10"]\n')
     models = {
-        name: fit(split.train) for name, fit in (("v1", baselines.popularity), ("v2", baselines.item_knn))
+        "v1": baselines.popularity(split.train),
+        "v2": baselines.item_knn(split.train),
+        "ease": baselines.ease(split.train),
+        "item_knn": baselines.item_knn(split.train),
     }
     result = ipseval.evaluate(models, split, propensity="power-law:gamma=0")
     (folder / "gates").mkdir()
