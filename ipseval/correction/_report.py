@@ -45,8 +45,8 @@ MAX_ROWS = 12
 NOTED_TRUNCATION = 0.005
 
 SMALLEST_REGRET = 0.0001
-PLAN_STEP = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
-MORE_STEP = "`ipseval plan` computes how much more random exposure is needed to settle the comparison."
+PLAN_STEP = "`ipseval plan` predicts how precise the result becomes if random items are shown to some users."
+MORE_STEP = "`ipseval plan` predicts how precise the result becomes with more random exposure."
 DESIGNED_STEP = (
     "Show items that are drawn in the same way to further users; `ipseval plan --design` with --previous continues an "
     "allocation."

@@ -251,7 +251,7 @@ def test_the_column_of_plausible_ranges_has_intervals_only(log_correction):
 def test_labels_of_the_verdict_block_and_the_next_step(log_correction, exposure_correction):
     names = {remark.name: " ".join(remark.lines) for remark in log_correction.tables().remarks}
     assert list(names) == ["Verdict", "Assumption", "Next step"]
-    assert names["Next step"].startswith("`ipseval plan` computes how many users")
+    assert names["Next step"].startswith("`ipseval plan` predicts how precise")
     assert "No pairs were shown at random" in names["Assumption"]
     assert log_correction.verdict == names["Verdict"]
     names = {remark.name: " ".join(remark.lines) for remark in exposure_correction.tables().remarks}
@@ -363,7 +363,7 @@ def test_the_next_step_after_designed_lists_names_no_number_of_users_for_uniform
     similar = {"popular": scores, "similar": scores + noise}
     designed = replace(exposure, weight=np.ones(len(exposure)), is_designed=True)
     for random_exposure, step in (
-        (exposure, "`ipseval plan` computes how much more random exposure"),
+        (exposure, "`ipseval plan` predicts how precise the result becomes with more"),
         (designed, "Show items that are drawn in the same way to further users; `ipseval plan --design`"),
     ):
         correction = ipseval.correct(similar, split, random_exposure=random_exposure, metrics=METRICS, rng=0)

@@ -31,6 +31,7 @@ BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", r
 PAGES = (
     "coming-from.md",
     "correction.md",
+    "correction-other-data.md",
     "doubly-robust.md",
     "exposure-logs.md",
     "how-the-verdict-is-made.md",

@@ -150,10 +150,11 @@ def run_and_compare(
     return names
 
 
-def test_the_blocks_of_the_page_on_the_correction_print_the_text_below_them(empty_folder):
+def test_the_blocks_of_the_pages_on_the_correction_print_the_text_below_them(empty_folder):
     names = run_and_compare("correction.md")
-    assert names["correction"].reference_values["model"].tolist() == ["ease"]
     assert names["exposure"].positive.any()
+    names = run_and_compare("correction-other-data.md")
+    assert names["correction"].reference_values["model"].tolist() == ["ease"]
 
 
 @pytest.mark.slow
