@@ -36,6 +36,7 @@ PAGES = (
     "exposure-logs.md",
     "how-the-verdict-is-made.md",
     "impression-weights.md",
+    "logged-probabilities.md",
     "off-policy.md",
     "propensity.md",
     "protocols.md",

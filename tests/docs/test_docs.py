@@ -174,6 +174,11 @@ def test_the_blocks_of_the_page_on_impression_weights_print_the_text_below_them(
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_logged_probabilities_print_the_text_below_them():
+    assert "weights_by_position" in run_and_compare("logged-probabilities.md")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_doubly_robust_estimates_print_the_text_below_them():
     assert "result" in run_and_compare("doubly-robust.md")
 
