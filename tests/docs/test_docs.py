@@ -31,6 +31,7 @@ from tests.inside import ranking
 from tests.testing.pytest_runs import run_pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+OPTIONS_OF_GATES = "regression-tests-options.md"
 REFERENCE = set(
     re.findall(r"^::: (\S+)$", "\n".join(page.read_text() for page in DOCS.glob("api/*.md")), re.MULTILINE)
 )
@@ -265,29 +266,35 @@ def gated(empty_folder, gate_files):
     return gate_files[1]
 
 
-def page_on_gates(kind: str) -> list[str]:
-    text = (DOCS / "regression-tests.md").read_text(encoding="utf-8")
+def page_on_gates(kind: str, page: str = "regression-tests.md") -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8")
     return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_gate_in_two_lines_of_shell_passes_and_stops_a_worse_recommender(gated, capsys):
-    _, _, block, _, _, preflight = page_on_gates("sh")
-    lines = block.splitlines()
-    assert len(lines) == 2
-    for line in (lines[0], preflight, lines[1]):
+def test_the_gate_in_three_lines_of_shell_passes_and_stops_a_worse_recommender(gated, capsys):
+    first_block, block, *_ = page_on_gates("sh")
+    _, preflight, history_block = page_on_gates("sh", OPTIONS_OF_GATES)
+    incumbent_line, copy_line = first_block.splitlines()
+    evaluate_line, accepted_line, first_line = block.splitlines()
+    stored_line, history_line = history_block.splitlines()
+    assert main(shlex.split(incumbent_line)[1:]) == 0
+    shutil.copy(*shlex.split(copy_line)[1:])
+    for line in (preflight, evaluate_line, accepted_line, first_line, stored_line):
         assert main(shlex.split(line)[1:]) == 0, line
     last = "identical by recall@10 (aoa): every rank is the same"
     assert capsys.readouterr().out.splitlines()[-1] == last
+    assert main(["compare", "accepted.npz", "--model", "popularity=als"]) == 1
     shutil.copy("bad.npz", "new.npz")
-    assert main(shlex.split(lines[1])[1:]) == 1
-    assert main(["compare", "gates/", "--out", "history.html"]) == 1
+    for line in (accepted_line, first_line, stored_line):
+        assert main(shlex.split(line)[1:]) == 1, line
+    assert main(shlex.split(history_line)[1:]) == 1
     assert Path("history.html").exists()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
-    _, _, _, _, block, _ = page_on_gates("sh")
+    gate_block, block = (page_on_gates("sh")[position] for position in (1, 3))
     evaluate_line, compare_line = block.splitlines()
     assert main(shlex.split(evaluate_line)[1:]) == 0
     assert main(shlex.split(compare_line)[1:]) == 0
@@ -297,15 +304,15 @@ def test_a_new_test_set_needs_both_recommenders_in_one_file(gated, capsys):
     assert main(shlex.split(compare_line)[1:]) == 1
 
     pd.read_csv("test.csv").iloc[1:].to_csv("test.csv", index=False)
-    assert main(shlex.split(page_on_gates("sh")[2].splitlines()[0])[1:]) == 0
+    assert main(shlex.split(gate_block.splitlines()[0])[1:]) == 0
     assert main(["compare", "new.npz", "accepted.npz", "--model", "als"]) == 2
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_small_losses_that_pass_one_by_one_fail_in_the_comparison_with_the_first_result(gated):
-    _, _, gate_block, block, _, _ = page_on_gates("sh")
-    evaluate_line = gate_block.splitlines()[0]
-    copy_line, accepted_line, first_line = block.splitlines()
+    first_block, gate_block, *_ = page_on_gates("sh")
+    copy_line = first_block.splitlines()[1]
+    evaluate_line, accepted_line, first_line = gate_block.splitlines()
     lists = pd.read_csv("lists.csv")
     first_user, _ = np.unique(lists["user"], return_counts=True)
     codes = []
@@ -317,7 +324,7 @@ def test_small_losses_that_pass_one_by_one_fail_in_the_comparison_with_the_first
         assert main(shlex.split(evaluate_line)[1:]) == 0
         if n_damaged == 0:
             shutil.copy("new.npz", "accepted.npz")
-            shutil.copy(*shlex.split(copy_line.partition("#")[0])[1:])
+            shutil.copy(*shlex.split(copy_line)[1:])
         codes.append((main(shlex.split(accepted_line)[1:]), main(shlex.split(first_line)[1:])))
         shutil.copy("new.npz", "accepted.npz")
     assert codes[0] == (0, 0)
@@ -330,18 +337,23 @@ def test_small_losses_that_pass_one_by_one_fail_in_the_comparison_with_the_first
 @pytest.mark.filterwarnings("ignore")
 def test_the_example_of_the_page_on_gates_prints_the_text_below_it(empty_folder, capsys):
     assert main(["demo", "--log", "clicks.csv", "--quiet"]) == 0
-    block, margin_block, *_ = page_on_gates("sh")
+    _, _, block, _ = page_on_gates("sh")
+    margin_block, *_ = page_on_gates("sh", OPTIONS_OF_GATES)
+    loss_text, plan_text = page_on_gates("text", OPTIONS_OF_GATES)
     for line in block.splitlines():
         capsys.readouterr()
         assert main(shlex.split(line)[1:]) == 0, line
     assert capsys.readouterr().out.strip() == page_on_gates("text")[0].strip()
 
-    # The sentences below the example.
+    # The sentences below the example, and the decisions with several margins.
     arguments = shlex.split(line)[1:]
+    assert main([*arguments, "--margin", "0.024"]) == 0
+    assert main([*arguments, "--margin", "0"]) == 4
+    assert "cannot tell by recall@10 (aoa): not shown to be better" in capsys.readouterr().out
     assert main([*arguments, "--metric", "mean_dcg@10"]) == 1
     capsys.readouterr()
     assert main([*arguments, "--margin", "0.01"]) == 4
-    assert page_on_gates("text")[2] in capsys.readouterr().out
+    assert plan_text in capsys.readouterr().out
     assert main([*arguments, "--weeks", "250"]) == 0
     assert "Smallest visible loss, with 80% power: 0.013." in capsys.readouterr().out
 
@@ -349,12 +361,13 @@ def test_the_example_of_the_page_on_gates_prints_the_text_below_it(empty_folder,
     evaluate_line, preflight_line = margin_block.splitlines()
     assert main(shlex.split(evaluate_line)[1:]) == 0
     assert main(shlex.split(preflight_line)[1:]) == 4
-    assert page_on_gates("text")[1] in capsys.readouterr().out
+    assert loss_text in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_workflow_of_github_on_the_page_on_gates_has_steps_that_stop(gated):
-    block, action = page_on_gates("yaml")
+    (block,) = page_on_gates("yaml")
+    (action,) = page_on_gates("yaml", OPTIONS_OF_GATES)
     steps = re.findall(r"^ +- (\w+: [^#\n]*?)(?:  #.*)?$", block, re.MULTILINE)
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
     source = project["urls"]["Source"]
@@ -365,16 +378,17 @@ def test_the_workflow_of_github_on_the_page_on_gates_has_steps_that_stop(gated):
     (version,) = re.findall(r'python-version: "([\d.]+)"', block)
     assert f"Programming Language :: Python :: {version}" in project["classifiers"]
     commands = [step.removeprefix("run: ") for step in steps[2:]]
-    assert commands[0] == f'pip install "ipseval[parquet] @ git+{source}" pytest'
+    assert commands[0] == f'pip install "ipseval @ git+{source}"'
     assert commands[1] == "python recommend.py"
     (action_line,) = re.findall(r"- uses: (.*)", action)
     assert action_line == f"{source.removeprefix('https://github.com/')}@main"
     arguments = dict(line.strip().split(": ", 1) for line in action.splitlines()[2:])
     assert main(["evaluate", *shlex.split(arguments["evaluate"]), "--out", "new.npz"]) == 0
     assert main(["compare", "new.npz", arguments["accepted"], *shlex.split(arguments["compare"])]) == 0
-    assert [main(shlex.split(command)[1:]) for command in commands[2:]] == [0, 0]
+    shutil.copy("accepted.npz", "first.npz")
+    assert [main(shlex.split(command)[1:]) for command in commands[2:]] == [0, 0, 0]
     shutil.copy("bad.npz", "new.npz")
-    assert main(shlex.split(commands[3])[1:]) == 1
+    assert [main(shlex.split(command)[1:]) for command in commands[3:]] == [1, 1]
 
 
 @pytest.mark.slow
@@ -398,7 +412,7 @@ def test_the_test_file_of_the_page_on_gates_passes_and_fails(gated, capfd):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_rules_of_the_page_on_gates_decide(gated, capsys):
-    (table,) = page_on_gates("toml")
+    (table,) = page_on_gates("toml", OPTIONS_OF_GATES)
     Path("gate.toml").write_text(table, encoding="utf-8")
     evaluation = ipseval.evaluate(
         {"als": gated["model"]}, gated["split"], metrics=["recall@10", "mean_dcg@10", "rr"]
@@ -413,7 +427,7 @@ def test_the_rules_of_the_page_on_gates_decide(gated, capsys):
 def test_the_blocks_of_the_page_on_gates_run(gated):
     evaluation = ipseval.evaluate({"als": gated["model"]}, gated["split"])
     evaluation.save("last-week.npz")
-    run_page("regression-tests.md", ("def test_",), ipseval=ipseval, evaluation=evaluation)
+    run_page(OPTIONS_OF_GATES, ipseval=ipseval, evaluation=evaluation)
     assert Path("changed.html").exists()
 
 
