@@ -68,7 +68,7 @@ class Week:
         """Return a random rank of each positive."""
         return rng.integers(0, N_ITEMS, self.user.size)
 
-    def gate(self, new: np.ndarray, old: np.ndarray, weeks: int = WEEKS) -> Gate:
+    def gate(self, new: np.ndarray, old: np.ndarray, n_comparisons: int = WEEKS) -> Gate:
         """Return the gate on two rankings."""
         ranks = {
             name: RankedPositives(
@@ -79,7 +79,7 @@ class Week:
             for name, above in (("new", new), ("old", old))
         }  # fmt: skip
         found = evaluate_ranks(ranks, metrics=[METRIC], estimators=["aoa"])
-        return gate(found, candidate="new", incumbent="old", weeks=weeks)
+        return gate(found, candidate="new", incumbent="old", n_comparisons=n_comparisons)
 
 
 def broken(above: np.ndarray, share: float, week: Week, rng: np.random.Generator) -> np.ndarray:
@@ -224,7 +224,7 @@ def single_decisions(n_users: int, n_runs: int) -> tuple[str, ...]:
     counts: Counter[str] = Counter()
     for _ in range(n_runs):
         new, old = at(SINGLE_SHARE, week, rng), at(SINGLE_SHARE, week, rng)
-        counts[week.gate(new, old, weeks=1).outcome] += 1
+        counts[week.gate(new, old, n_comparisons=1).outcome] += 1
     worse, suspicious = counts["worse"], counts["suspicious"]
     above = counts["better"] + suspicious
     shares = (worse, suspicious, worse + suspicious, above)

@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ...     code = main(["compare", f"{folder}/evaluation.npz", *options])
     random (was popular) by recall@10 (aoa): 0.599 -> 0.133, difference −0.466 (99.62% interval [−0.564, −0.355]),
       213 users
-    False alarms in 26 runs: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
+    False alarms in 26 comparisons: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
     Smallest visible loss, with 80% power: 0.15. Tolerated: 0. A pass excludes a loss of 0.120, which is 20% of
       the old value.
     <BLANKLINE>
@@ -248,7 +248,7 @@ COMMON = {
     "--model",
     "--metric",
     "--margin",
-    "--weeks",
+    "--comparisons",
     "--at-least",
     "--lenient",
     "--preflight",

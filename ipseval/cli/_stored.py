@@ -152,11 +152,12 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         help="TOML file with margin, suspicious and at-least of several metrics in its table [gate]",
     )
     add(
-        "--weeks",
+        "--comparisons",
+        dest="n_comparisons",
         type=int,
         default=26,
         metavar="N",
-        help="number of runs that share a false-alarm probability of 5%%; default: 26",
+        help="number of comparisons that share a false-alarm probability of 5%%; default: 26",
     )
     add(
         "--suspicious",
@@ -194,7 +195,7 @@ def _run_compare(options: argparse.Namespace) -> int:
         "metric": options.metric,
         "estimator": options.estimator,
         "margin": options.margin,
-        "weeks": options.weeks,
+        "n_comparisons": options.n_comparisons,
         "suspicious": options.suspicious,
         "confidence_level": options.confidence_level,
         "strict": not options.lenient,

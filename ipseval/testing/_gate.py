@@ -89,7 +89,7 @@ N_HASH_DIGITS_SHOWN = 12
 NAME_OPTIONS = ("candidate", "incumbent", "metric", "estimator")
 ROLE_NAMES = ("model", "models", "name", "new")  # names of an option that stand for the candidate
 MARGIN_NAMES = ("tolerance", "tol", "max_loss", "atol")
-GATE_OPTIONS = (*NAME_OPTIONS, "margin", "weeks", "suspicious", "strict", "confidence_level")
+GATE_OPTIONS = (*NAME_OPTIONS, "margin", "n_comparisons", "suspicious", "strict", "confidence_level")
 
 
 @public_class
@@ -113,7 +113,7 @@ class Gate(Result):
     std_error : float
         Standard error of the difference.
     low, high : float
-        Bounds of Δ. The error probability of each is (1 − confidence_level)/weeks.
+        Bounds of Δ. The error probability of each is (1 − confidence_level)/n_comparisons.
     smallest_visible_loss : float
         The true loss that would be called "worse" with probability 0.8, rounded up to two digits; NaN when
         there are too few users to compute it. Where no user has a difference: the loss if the users who lose
@@ -123,10 +123,10 @@ class Gate(Result):
     margin, relevant_loss : float
         Losses >= 0, in the unit of the metric. Losses up to the margin are tolerated. Unless the relevant
         loss is excluded, the gate cannot tell.
-    weeks : int
-        Number of decisions that share one probability of a false alarm.
+    n_comparisons : int
+        Number of comparisons that share one probability of a false alarm.
     confidence_level : float
-        1 − the probability that one of `weeks` equally good candidates is called worse.
+        1 − the probability that one of `n_comparisons` equally good candidates is called worse.
     strict : bool
         Whether "cannot tell" and "no difference" fail.
     reason : str
@@ -176,7 +176,7 @@ class Gate(Result):
     n_users: int
     margin: float
     relevant_loss: float
-    weeks: int
+    n_comparisons: int
     confidence_level: float
     strict: bool
     reason: str
@@ -220,8 +220,8 @@ class Gate(Result):
 
     @property
     def interval_level(self) -> float:
-        """Confidence level of the interval between both bounds: 1 − 2 (1 − confidence_level)/weeks."""
-        return 1 - 2 * (1 - self.confidence_level) / self.weeks
+        """Confidence level of the interval between both bounds: 1 − 2 (1 − confidence_level)/n_comparisons."""
+        return 1 - 2 * (1 - self.confidence_level) / self.n_comparisons
 
     @property
     def verdict(self) -> str:
@@ -375,7 +375,7 @@ class Gate(Result):
             f"Smallest visible loss, with 80% power: {format_loss(self.smallest_visible_loss)}. "
             f"Tolerated: {self.margin:g}. A pass excludes {self._describe_excluded_loss()}."
         )
-        lines = [estimates, describe_false_alarms(self.confidence_level, self.weeks), visible_loss]
+        lines = [estimates, describe_false_alarms(self.confidence_level, self.n_comparisons), visible_loss]
         plan = self._describe_plan()
         if plan:
             lines.append(plan)
@@ -496,7 +496,7 @@ def gate(
     metric: str | None = None,
     estimator: str | None = None,
     margin: float | None = None,
-    weeks: int = 26,
+    n_comparisons: int = 26,
     suspicious: float = 0.5,
     strict: bool = True,
     confidence_level: float = 0.95,
@@ -530,15 +530,15 @@ def gate(
     margin : float, optional
         Loss >= 0 in units of the metric that is tolerated, and that must be excluded. Default: no loss is
         tolerated, and a loss of a fifth of the incumbent's value must be excluded.
-    weeks : int, default 26
-        Number of decisions that share one probability of a false alarm, by Bonferroni's inequality.
+    n_comparisons : int, default 26
+        Number of comparisons that share one probability of a false alarm, by Bonferroni's inequality.
     suspicious : float, default 0.5
         Share from which an improvement is implausible.
     strict : bool, default True
         Whether "cannot tell" and "no difference" fail. If False, "cannot tell" still fails if the whole interval of
         Δ is below 0.
     confidence_level : float, default 0.95
-        1 − the probability that one of `weeks` equally good candidates is called worse. The probability that
+        1 − the probability that one of `n_comparisons` equally good candidates is called worse. The probability that
         one is called better or suspicious is at most as large, so that of either is at most twice as large.
 
     Returns
@@ -585,7 +585,7 @@ def gate(
             "metric": metric,
             "estimator": estimator,
             "margin": margin,
-            "weeks": weeks,
+            "n_comparisons": n_comparisons,
             "suspicious": suspicious,
             "strict": strict,
             "confidence_level": confidence_level,
@@ -594,7 +594,7 @@ def gate(
     if old is None:
         old = new
     candidate, incumbent = _resolve_pair(new, old, candidate, incumbent)
-    level = (1 - confidence_level) / weeks
+    level = (1 - confidence_level) / n_comparisons
     verdict = _choose_verdict(new, old, metric)
     is_estimator_named = estimator is not None
     metric, estimator = choose_criterion(new, old, metric, estimator)
@@ -664,7 +664,7 @@ def gate(
         n_users=difference.n_users,
         margin=tolerated_loss,
         relevant_loss=relevant_loss,
-        weeks=weeks,
+        n_comparisons=n_comparisons,
         confidence_level=confidence_level,
         strict=strict,
         reason=reason,
@@ -771,8 +771,8 @@ def check_gate_options(options: Mapping[str, Any]) -> None:
     margin = options.get("margin")
     if margin is not None and parse_percentage(margin) is None:
         check_margin("margin, the loss that is tolerated,", margin)
-    if "weeks" in options:
-        check_positive_int("weeks", options["weeks"])
+    if "n_comparisons" in options:
+        check_positive_int("n_comparisons", options["n_comparisons"])
     if "suspicious" in options:
         check_real("suspicious, a share,", options["suspicious"], low=0.0)
     if "strict" in options:
@@ -1093,21 +1093,21 @@ def format_pass_probability(probability: float) -> str:
     return f"{probability:.2f}"
 
 
-def describe_false_alarms(confidence_level: float, weeks: int) -> str:
+def describe_false_alarms(confidence_level: float, n_comparisons: int) -> str:
     """Return how often an equally good candidate is called worse or suspicious at most, as a sentence."""
     side = 1 - confidence_level
     either = min(2 * side, 1.0)
     return (
-        f"False alarms {describe_runs(weeks)}: WORSE at most {side:.2g}, suspicious at most {side:.2g}, "
+        f"False alarms {describe_comparisons(n_comparisons)}: WORSE at most {side:.2g}, suspicious at most {side:.2g}, "
         f"either at most {either:.2g}."
     )
 
 
-def describe_runs(weeks: int) -> str:
-    """Return the number of runs over which false alarms are counted, as text."""
-    if weeks == 1:
-        return "in a single run"
-    return f"in {weeks:,} runs"
+def describe_comparisons(n_comparisons: int) -> str:
+    """Return the number of comparisons over which false alarms are counted, as text."""
+    if n_comparisons == 1:
+        return "in a single comparison"
+    return f"in {n_comparisons:,} comparisons"
 
 
 def name_interval(level: float) -> str:

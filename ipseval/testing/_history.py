@@ -92,16 +92,16 @@ class GateHistory(Result):
         """Return the report: one row per gate, with its interval and the changes to the previous gate."""
         frame = self.frame
         _, last_gate = self._last
-        n_weeks = max(decision.weeks for decision in self.gates.values())
+        n_comparisons = max(decision.n_comparisons for decision in self.gates.values())
         summary = (
             f"{last_gate.names} by {last_gate.metric} ({last_gate.estimator}), each with its "
             f"{name_interval(last_gate.interval_level)}",
-            describe_false_alarms(last_gate.confidence_level, n_weeks),
+            describe_false_alarms(last_gate.confidence_level, n_comparisons),
         )
         table = Table(
             HEADER, _format_rows(frame, digits), words=WORD_COLUMNS, signed=True, metric=last_gate.metric
         )
-        warnings = self._list_warnings(frame, n_weeks)
+        warnings = self._list_warnings(frame, n_comparisons)
         if page:
             return Tables(
                 summary,
@@ -112,12 +112,12 @@ class GateHistory(Result):
             )
         return Tables(summary, (table, self.verdict), warnings=warnings)
 
-    def _list_warnings(self, frame: pd.DataFrame, n_weeks: int) -> tuple[str, ...]:
+    def _list_warnings(self, frame: pd.DataFrame, n_comparisons: int) -> tuple[str, ...]:
         """Return the reasons why the gates do not form one season."""
         warnings = []
-        if len(self.gates) > n_weeks:
+        if len(self.gates) > n_comparisons:
             warnings.append(
-                f"{len(self.gates)} gates share a probability of a false alarm that was set for {n_weeks}."
+                f"{len(self.gates)} gates share a probability of a false alarm that was set for {n_comparisons}."
             )
         for field in KEY_FIELDS:
             values = frame[field].unique().tolist()

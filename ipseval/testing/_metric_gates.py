@@ -47,8 +47,8 @@ class MetricGates(Result):
     confidence_level : float
         1 − the probability that an equally good candidate is called worse by any of the decisions of the
         season.
-    weeks : int
-        Length of the season.
+    n_comparisons : int
+        Number of comparisons that share one probability of a false alarm.
 
     See Also
     --------
@@ -80,7 +80,7 @@ class MetricGates(Result):
     gates: dict[str, Gate]
     limits: dict[str, Limit]
     confidence_level: float
-    weeks: int
+    n_comparisons: int
 
     @property
     def decisions(self) -> list[Gate | Limit]:
@@ -177,7 +177,7 @@ class MetricGates(Result):
         n_decisions = format_count(len(rows), "requirement")
         summary = (
             f"{self._names}: {n_decisions}, which share one probability of a false alarm",
-            describe_false_alarms(self.confidence_level, self.weeks),
+            describe_false_alarms(self.confidence_level, self.n_comparisons),
         )
         if page:
             return Tables(summary, (table,), title="Gate", remarks=(Remark("Verdict", (self.verdict,)),))
@@ -215,7 +215,7 @@ def gate_metrics(
     metric: str | None = None,
     estimator: str | None = None,
     margin: float | None = None,
-    weeks: int = 26,
+    n_comparisons: int = 26,
     suspicious: float = 0.5,
     strict: bool = True,
     confidence_level: float = 0.95,
@@ -239,14 +239,14 @@ def gate_metrics(
         Names of the recommenders, as in `gate`.
     metric, estimator, margin : optional
         Options of the comparison, as in `gate`; with `rules` they are options of each rule instead.
-    weeks : int, default 26
-        Number of runs, each with all decisions, that share one probability of a false alarm.
+    n_comparisons : int, default 26
+        Number of comparisons, each with all decisions, that share one probability of a false alarm.
     suspicious : float, default 0.5
         Share from which an improvement is implausible, for metrics whose rule has none.
     strict : bool, default True
         Whether "cannot tell" and "no difference" fail.
     confidence_level : float, default 0.95
-        1 − the probability of a false alarm, which all decisions of all weeks share.
+        1 − the probability of a false alarm, which all decisions of all comparisons share.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def gate_metrics(
         names
         | single
         | {
-            "weeks": weeks,
+            "n_comparisons": n_comparisons,
             "suspicious": suspicious,
             "strict": strict,
             "confidence_level": confidence_level,
@@ -321,7 +321,7 @@ def gate_metrics(
             metric=compared_metric,
             estimator=rule.estimator,
             margin=rule.margin,
-            weeks=weeks,
+            n_comparisons=n_comparisons,
             suspicious=suspicious if rule.suspicious is None else rule.suspicious,
             strict=strict,
             confidence_level=1 - side,
@@ -330,9 +330,11 @@ def gate_metrics(
         candidate = decision.candidate
     decided_limits = {}
     for limited_metric, rule in limited_rules.items():
-        limit = _decide_limit(new, candidate, limited_metric, rule, level=side / weeks, strict=strict)
+        limit = _decide_limit(new, candidate, limited_metric, rule, level=side / n_comparisons, strict=strict)
         decided_limits[limit.metric] = limit
-    return MetricGates(gates=gates, limits=decided_limits, confidence_level=confidence_level, weeks=weeks)
+    return MetricGates(
+        gates=gates, limits=decided_limits, confidence_level=confidence_level, n_comparisons=n_comparisons
+    )
 
 
 def _parse_rules(rules: Rules | None) -> dict[str, Rule]:

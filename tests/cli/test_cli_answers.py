@@ -251,7 +251,7 @@ def test_a_preflight_is_that_of_the_stored_result_with_the_named_incumbent(capsy
     assert capsys.readouterr().out == "md\n"
     ((evaluation, options),) = given
     assert evaluation == ("loaded new.npz",)
-    assert (options["incumbent"], options["rng"], options["weeks"]) == ("random", 0, 26)
+    assert (options["incumbent"], options["rng"], options["n_comparisons"]) == ("random", 0, 26)
     assert "candidate" not in options
     assert main(["compare", "new.npz", "--preflight", "--model", "als=random"]) == 4
     assert (given[1][1]["candidate"], given[1][1]["incumbent"]) == ("als", "random")

@@ -81,7 +81,7 @@ def test_whole_numbers_begin_at_the_least_that_has_a_meaning(commands):
 
 DEFAULTS = {
     "evaluate": {"test_fraction": 0.2, "validation_fraction": 0.0, "n_validation": 1, "n_resamples": 10_000},
-    "compare": {"weeks": 26, "suspicious": 0.5, "confidence_level": 0.95, "margin": None},
+    "compare": {"n_comparisons": 26, "suspicious": 0.5, "confidence_level": 0.95, "margin": None},
     "plan": {"power": 0.8, "regret": 0.01, "confidence_level": 0.95, "seed": 0},
     "validate": {"splits": 10, "seed": 0},
     "demo": {"seed": 0, "quiet": False},

@@ -354,7 +354,7 @@ def test_the_example_of_the_page_on_gates_prints_the_text_below_it(empty_folder,
     capsys.readouterr()
     assert main([*arguments, "--margin", "0.01"]) == 4
     assert plan_text in capsys.readouterr().out
-    assert main([*arguments, "--weeks", "250"]) == 0
+    assert main([*arguments, "--comparisons", "250"]) == 0
     assert "Smallest visible loss, with 80% power: 0.013." in capsys.readouterr().out
 
     # The margin against a loss of 10%.

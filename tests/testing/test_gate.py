@@ -57,7 +57,7 @@ def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
     text = str(decision)
     assert text.splitlines()[-1].startswith(line)
     promise = "WORSE at most 0.05, suspicious at most 0.05, either at most 0.1."
-    assert f"False alarms in 26 runs: {promise}" in text
+    assert f"False alarms in 26 comparisons: {promise}" in text
     assert text.count("99.62% interval [") == 1  # one interval of the difference that decides
     assert "95%" not in text
     assert len(decision.tables(page=True).remarks) == 1
@@ -225,17 +225,17 @@ def test_with_too_few_users_the_gate_states_how_many_an_equally_good_candidate_n
 
 def test_weeks_share_the_chance_of_a_false_alarm():
     new, old = pair(values(0.5), values(0.45, seed=1))
-    single, season = gate(new, old, weeks=1), gate(new, old, weeks=26)
+    single, season = gate(new, old, n_comparisons=1), gate(new, old, n_comparisons=26)
     assert season.low < single.low < single.high < season.high
     assert season.smallest_visible_loss > single.smallest_visible_loss
-    one_decision_of_season = gate(new, old, weeks=1, confidence_level=1 - 0.05 / 26)
+    one_decision_of_season = gate(new, old, n_comparisons=1, confidence_level=1 - 0.05 / 26)
     assert (one_decision_of_season.low, one_decision_of_season.high) == pytest.approx(
         (season.low, season.high)
     )
-    bold = gate(new, old, weeks=1, confidence_level=0.4)  # its bounds err more often than not
+    bold = gate(new, old, n_comparisons=1, confidence_level=0.4)  # its bounds err more often than not
     assert bold.outcome == "worse"
     assert bold.high < bold.difference < bold.low < 0
-    assert "in a single run" in str(single)
+    assert "in a single comparison" in str(single)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.02])
@@ -449,7 +449,7 @@ def test_metric_of_which_less_is_better_decides_no_gate():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"margin": -1}, {"margin": INF}, {"weeks": 0}, {"suspicious": 0}, {"weeks": 1.5}]
+    "bad", [{"margin": -1}, {"margin": INF}, {"n_comparisons": 0}, {"suspicious": 0}, {"n_comparisons": 1.5}]
 )
 def test_options_out_of_their_range_are_errors(bad):
     with pytest.raises(InputError):

@@ -23,7 +23,7 @@ from tests.testing.gate_results import (
 
 REPORT = """\
 als by recall@5 (aoa): 0.500 -> 0.450, difference −0.050 (99.62% interval [−0.154, +0.055]), 400 users
-False alarms in 26 runs: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
+False alarms in 26 comparisons: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
 Smallest visible loss, with 80% power: 0.15. Tolerated: 0. A pass excludes a loss of 0.100, which is 20% of
   the old value.
 If the differences of users vary as here, an equally good candidate passes with probability 0.46; for a
@@ -38,10 +38,10 @@ def test_report_shows_the_deciding_estimate_then_all_differences_then_the_decisi
     assert [tables.title for tables in (decision.tables(), decision.tables(page=True))] == ["", "Gate"]
     assert decision.verdict in decision.tables().parts
     assert decision.verdict not in decision.tables(page=True).parts
-    equal_report = str(gate(*pair(values(0.5), values(0.5)), weeks=2)).splitlines()
+    equal_report = str(gate(*pair(values(0.5), values(0.5)), n_comparisons=2)).splitlines()
     difference = "difference 0 (95% interval [−0.0092, +0.0092])"  # 1 − 0.025^(1/400)
     assert equal_report[0] == f"als by recall@5 (aoa): 0.5000 -> 0.5000, {difference}, 400 users"
-    assert equal_report[1].startswith("False alarms in 2 runs: WORSE at most 0.05,")
+    assert equal_report[1].startswith("False alarms in 2 comparisons: WORSE at most 0.05,")
     assert equal_report[2].startswith("Smallest visible loss, with 80% power: 0.020.")
 
 
@@ -108,7 +108,9 @@ def test_history_reads_gates_and_evaluations_and_lists_the_changes(tmp_path):
     )
     evaluation.save(tmp_path / "2026-W02.npz")
     first = gate(evaluation, candidate="v1", incumbent="v2")
-    changed_gate = replace(first, record=first.record | {"propensity": "known", "data_sha256": "b"}, weeks=2)
+    changed_gate = replace(
+        first, record=first.record | {"propensity": "known", "data_sha256": "b"}, n_comparisons=2
+    )
     changed_gate.save(tmp_path / "2026-W03.npz")
     first.save(tmp_path / "2026-W01.npz")
     gates = history(tmp_path, candidate="v2", incumbent="v1")
@@ -136,7 +138,7 @@ def test_history_reads_gates_and_evaluations_and_lists_the_changes(tmp_path):
 
 
 def test_history_warns_of_more_gates_than_weeks(tmp_path):
-    decision = gate(*pair(values(0.5), values(0.5)), weeks=2)
+    decision = gate(*pair(values(0.5), values(0.5)), n_comparisons=2)
     for week in range(3):
         decision.save(tmp_path / f"{week}.npz")
     assert "3 gates share a probability of a false alarm that was set for 2." in str(history(tmp_path))
@@ -164,7 +166,7 @@ def test_the_report_names_the_method_of_an_interval_that_is_wider_than_a_normal_
 
 HISTORY = """\
 als by recall@5 (aoa), each with its 97.5% interval
-False alarms in 4 runs: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
+False alarms in 4 comparisons: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
 
 5 gates share a probability of a false alarm that was set for 4.
 The candidate is not the same in all gates: als and v2.
@@ -185,10 +187,10 @@ def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decisi
         record = {"candidates": candidates, "data_sha256": data}
         return replace(decision, outcome=outcome, record=record, **changes)
 
-    decision = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
+    decision = gate(*pair(values(0.5), values(0.45, seed=1)), n_comparisons=4)
     gates = {
         "a": changed_gate("cannot tell", "4", "a"),
-        "b": changed_gate("better", "5", "b", weeks=2),
+        "b": changed_gate("better", "5", "b", n_comparisons=2),
         "c": changed_gate("suspicious", "4", "b", candidate="v2"),
         "d": changed_gate("worse", "4", "b", smallest_visible_loss=NAN, candidate="v2"),
         "e": changed_gate("not worse", "4", "b"),
@@ -228,7 +230,7 @@ the gate stops a and c (c without calling it WORSE; a loss of 0.20 is called WOR
 
 
 def test_preflight_reports_one_row_per_candidate_and_the_candidates_that_were_not_stopped():
-    decision = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
+    decision = gate(*pair(values(0.5), values(0.45, seed=1)), n_comparisons=4)
     outcomes = {"a": "worse", "b": "not worse", "c": "cannot tell", "d": "suspicious", "e": "better"}
     gates = {name: replace(decision, outcome=outcome) for name, outcome in outcomes.items()}
     gates["c"] = replace(gates["c"], smallest_visible_loss=0.2)

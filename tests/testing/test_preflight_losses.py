@@ -42,7 +42,7 @@ def test_a_loss_passes_as_often_as_stated(loss, margin):
 
 def decision_with(**numbers) -> Gate:
     """Return a decision on 100 users: 0.5 -> 0.49, with a standard error of 0.01 and bounds 0.03 away."""
-    decision = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
+    decision = gate(*pair(values(0.5), values(0.45, seed=1)), n_comparisons=4)
     figures = {"old": 0.5, "new": 0.49, "std_error": 0.01, "low": -0.04, "high": 0.02, "relevant_loss": 0.1}
     figures |= {"smallest_visible_loss": 0.04, "margin": 0.0, "n_users": 100}
     return replace(decision, **{**figures, **numbers})

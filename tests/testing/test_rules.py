@@ -47,7 +47,7 @@ def test_a_limit_is_reached_or_excluded_or_neither(value, threshold, outcome, co
 
 
 def test_an_estimate_that_is_always_zero_has_the_bound_of_an_unobserved_share_of_users():
-    decision = gate_metrics(make_evaluation({"als": values(0.0)}), limits={"recall@5": 0.1}, weeks=1)
+    decision = gate_metrics(make_evaluation({"als": values(0.0)}), limits={"recall@5": 0.1}, n_comparisons=1)
     assert decision.limits["recall@5"].high == pytest.approx(1 - 0.05 ** (1 / 400))
 
 
@@ -92,7 +92,7 @@ def test_the_most_serious_decision_gives_the_exit_code():
 
 REPORT = """\
 als: 3 requirements, which share one probability of a false alarm
-False alarms in 26 runs: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
+False alarms in 26 comparisons: WORSE at most 0.05, suspicious at most 0.05, either at most 0.1.
 
 metric          requirement      old     new                        difference or bound  outcome
 recall@5 (aoa)  not worse      0.500   0.300  −0.200 (99.87% interval [−0.310, −0.086])  worse

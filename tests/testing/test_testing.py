@@ -360,16 +360,18 @@ def test_preflight_tries_candidates_that_the_gate_must_stop(tmp_path, capsys):
     shuffled = result.gates["shuffled"]
     assert shuffled.new == pytest.approx(5 / 36, abs=4 * 0.25 / np.sqrt(shuffled.n_users))
     assert shuffled.old == pytest.approx(evaluation.estimate("als", "recall@5", "aoa").value, rel=1e-12)
-    assert preflight(evaluation, weeks=1, rng=0).has_passed
+    assert preflight(evaluation, n_comparisons=1, rng=0).has_passed
     alone = evaluate({"als": TRUTH}, SPLIT, metrics=["recall@5"], estimators=["aoa"])
-    untried = preflight(alone, weeks=1, rng=0)
+    untried = preflight(alone, n_comparisons=1, rng=0)
     assert (untried.has_passed, untried.exit_code) == (False, 4)
     assert untried.verdict.endswith("popularity was not tried: evaluate it together with als")
     turned = {"als": popularity(SPLIT.train), "popularity": add_noise(TRUTH, 1)}
-    higher = preflight(evaluate(turned, SPLIT, metrics=["recall@5"], estimators=["aoa"]), weeks=1, rng=0)
+    higher = preflight(
+        evaluate(turned, SPLIT, metrics=["recall@5"], estimators=["aoa"]), n_comparisons=1, rng=0
+    )
     assert higher.verdict.endswith("; popularity is better than the incumbent")
     evaluation.save(tmp_path / "whole.npz")
-    assert main(["compare", str(tmp_path / "whole.npz"), "--preflight", "--weeks", "1"]) == 0
+    assert main(["compare", str(tmp_path / "whole.npz"), "--preflight", "--comparisons", "1"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "the gate stops shuffled, truncated and popularity"
     evaluation.save(tmp_path / "small.npz", ranks=False)
     assert main(["compare", str(tmp_path / "small.npz"), "--preflight"]) == 2
