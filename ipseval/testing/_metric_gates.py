@@ -45,8 +45,8 @@ class MetricGates(Result):
     limits : dict
         Metric -> Limit, the decision on an absolute limit.
     confidence_level : float
-        1 − the probability that an equally good candidate is called worse by any of the decisions of the
-        season.
+        1 − the probability that an equally good candidate is called worse by any of the decisions of
+        `n_comparisons` comparisons.
     n_comparisons : int
         Number of comparisons that share one probability of a false alarm.
 

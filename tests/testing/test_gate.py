@@ -223,7 +223,7 @@ def test_with_too_few_users_the_gate_states_how_many_an_equally_good_candidate_n
         assert "are needed" not in str(decided)
 
 
-def test_weeks_share_the_chance_of_a_false_alarm():
+def test_comparisons_share_the_chance_of_a_false_alarm():
     new, old = pair(values(0.5), values(0.45, seed=1))
     single, season = gate(new, old, n_comparisons=1), gate(new, old, n_comparisons=26)
     assert season.low < single.low < single.high < season.high

@@ -137,7 +137,7 @@ def test_history_reads_gates_and_evaluations_and_lists_the_changes(tmp_path):
         history(tmp_path / "nothing")
 
 
-def test_history_warns_of_more_gates_than_weeks(tmp_path):
+def test_history_warns_of_more_gates_than_comparisons(tmp_path):
     decision = gate(*pair(values(0.5), values(0.5)), n_comparisons=2)
     for week in range(3):
         decision.save(tmp_path / f"{week}.npz")
