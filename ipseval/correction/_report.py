@@ -258,7 +258,7 @@ def _format_pair(order: MetricOrder, model: str, reference: str) -> str:
     value = order.probability_better(model, reference)
     probability = format_probability(value, is_informed=order.is_informed)
     sign = "" if probability[0] in "<>" else "= "
-    source = "" if order.is_informed else " (calibrated on simulated logs)"
+    source = "" if order.is_informed else " (by a prior from simulated logs)"
     return f"P({model} better than {reference}) {sign}{probability}{source}"
 
 

@@ -68,7 +68,7 @@ VERDICTS = {
     "the log alone": (
         make_order(is_informed=False, sample_lead=None),
         [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.6 (calibrated on simulated logs). "
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.6 (by a prior from simulated logs). "
             "Exposure was not measured, so no winner is named.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],

@@ -98,15 +98,15 @@ def test_exposed_users_are_those_of_the_exposure_and_without_it_those_of_the_sam
 
 def test_only_the_positives_of_the_log_alone_leave_the_order_uninformed():
     log_correction = correct_path(tiny_path())
-    assert "(calibrated on simulated logs)" in repr(log_correction)
+    assert "(by a prior from simulated logs)" in repr(log_correction)
     assert "an interval without an estimate" in find_rows(log_correction, "corrected")["note"].iloc[0]
     interactions_correction = correct_path(tiny_path_of_two())
-    assert "(calibrated on simulated logs)" not in repr(interactions_correction)
+    assert "(by a prior from simulated logs)" not in repr(interactions_correction)
     assert "No items were shown at random" in " ".join(interactions_correction.verdict.split())
     note = find_rows(interactions_correction, "corrected")["note"].iloc[0]
     assert note.startswith("no random exposure: the level depends on the prior")
     sample_correction = correct_sample(tiny_path(), tiny_sample())
-    assert "(calibrated on simulated logs)" not in repr(sample_correction)
+    assert "(by a prior from simulated logs)" not in repr(sample_correction)
     assert "no random exposure" not in find_rows(sample_correction, "corrected")["note"].iloc[0]
     for correction in (interactions_correction, sample_correction):
         estimates = find_rows(correction, "corrected")["estimate"].to_numpy()
