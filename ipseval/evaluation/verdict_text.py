@@ -56,8 +56,9 @@ def write_verdict(verdicts: Sequence[Verdict]) -> VerdictText:
     """Write the verdict of the headline metric in full, and a short sentence on the other metrics."""
     headline = choose_headline(verdicts)
     on_metric = _name_headline_metric(headline, verdicts)
+    has_winner = any(verdict.outcome == Outcome.WINNER for verdict in verdicts)
     sentences = [
-        *_write_conclusion(headline, on_metric),
+        *_write_conclusion(headline, on_metric, has_winner=has_winner),
         *_summarize_other_metrics(headline, verdicts),
         write_first_among_warm(headline, with_metric=len(verdicts) > 1),
     ]
@@ -85,8 +86,11 @@ def _name_headline_metric(headline: Verdict, verdicts: Sequence[Verdict]) -> str
 # ---- conclusion ----------------------------------------------------------------------------------
 
 
-def _write_conclusion(verdict: Verdict, on_metric: str) -> list[str]:
-    """Return the sentences of the conclusion on one metric, which the phrase `on_metric` names."""
+def _write_conclusion(verdict: Verdict, on_metric: str, *, has_winner: bool) -> list[str]:
+    """Return the sentences of the conclusion on one metric, which the phrase `on_metric` names.
+
+    `has_winner` states whether there is a winner by some metric.
+    """
     match verdict.outcome:
         case Outcome.UNDEFINED:
             return ["No verdict: every estimate is undefined."]
@@ -101,7 +105,7 @@ def _write_conclusion(verdict: Verdict, on_metric: str) -> list[str]:
         case Outcome.TIED:
             return _write_tie(verdict, on_metric)
         case _:
-            return _write_ranking_in_log(verdict, on_metric)
+            return _write_ranking_in_log(verdict, on_metric, has_winner=has_winner)
 
 
 def _write_winner(verdict: Verdict, on_metric: str) -> str:
@@ -190,15 +194,19 @@ def _write_tie(verdict: Verdict, on_metric: str) -> list[str]:
     return sentences
 
 
-def _write_ranking_in_log(verdict: Verdict, on_metric: str) -> list[str]:
+def _write_ranking_in_log(verdict: Verdict, on_metric: str, *, has_winner: bool) -> list[str]:
     """Return the conclusion where exposure was not measured: the ranking by AOA, over γ, and by weights.
 
-    The values are not repeated: the table below the verdict shows them in its first two rows.
+    The values are not repeated: the table below the verdict shows them in its first two rows. Without a winner by
+    any metric, the words "No clear winner" name no metric, because they would suggest a winner by another one.
     """
     sentences = []
     if not verdict.is_clear:
-        sentences.append(_write_no_winner(verdict, on_metric))
-        on_metric = ""
+        if has_winner:
+            sentences.append(_write_no_winner(verdict, on_metric))
+            on_metric = ""
+        else:
+            sentences.append(_write_no_winner(verdict, ""))
 
     has_insignificant_pair = _count_insignificant_firsts(verdict) == 2
     with_significance = not has_insignificant_pair
@@ -214,7 +222,7 @@ def _write_no_winner(verdict: Verdict, on_metric: str) -> str:
     """Return that there is no clear winner, and why, unless the reason is that no difference is significant."""
     has_significant_difference = verdict.primary_ranking.closest_p_value < LEVEL
     if (verdict.has_rival or verdict.changes_with_gamma) and has_significant_difference:
-        return f"No clear winner{on_metric}: it depends on exposure."
+        return f"No clear winner{on_metric}: the order depends on exposure."
     return f"No clear winner{on_metric}."
 
 
@@ -558,7 +566,7 @@ def _write_assumption(verdict: Verdict) -> str:
         users = f"{EQUAL_EXPOSURE}, " if verdict.needs_equal_exposure else ""
         sentences.append(
             f"{verdict.name_estimator(verdict.unweighted)}: uniform exposure. "
-            f"SNIPS for γ: {users}propensities ∝ {POWER_OF_POPULARITY}."
+            f"SNIPS at any γ: {users}propensities ∝ {POWER_OF_POPULARITY}."
         )
     elif verdict.unweighted:
         sentences.append(

@@ -43,7 +43,7 @@ def test_a_significant_difference_in_the_log_is_stated_without_a_winner():
 def test_assumed_weights_that_disagree_leave_no_clear_winner():
     text = write_verdict([decide(AB, BA, gamma=0.0, significant=("ab",))])
     assert text.conclusion == (
-        "No clear winner: it depends on exposure. In the log, a ranks first by AOA (p = 0.002 against b). "
+        "No clear winner: the order depends on exposure. In the log, a ranks first by AOA (p = 0.002 against b). "
         "By SNIPS (γ = 0 assumed), b ranks first (p = 0.002)."
     )
     assert text.assumption == (
@@ -133,10 +133,10 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     without_weights = replace(decide(AB), gamma_range=gamma_range, needs_equal_exposure=True)
     text = write_verdict([without_weights])
     assert text.assumption == (
-        "AOA: uniform exposure. SNIPS for γ: equally exposed users, propensities ∝ popularity^((γ+1)/2)."
+        "AOA: uniform exposure. SNIPS at any γ: equally exposed users, propensities ∝ popularity^((γ+1)/2)."
     )
     pooled = write_verdict([replace(without_weights, needs_equal_exposure=False)])
-    assert pooled.assumption == "AOA: uniform exposure. SNIPS for γ: propensities ∝ popularity^((γ+1)/2)."
+    assert pooled.assumption == "AOA: uniform exposure. SNIPS at any γ: propensities ∝ popularity^((γ+1)/2)."
     assert text.next_step == f"{SHOW} AOA and the range of γ."
 
 
@@ -273,10 +273,10 @@ def test_a_verdict_on_another_metric_than_the_first_names_it_and_the_metric_with
     second = decide(AB, BA, gamma=0.0, metric="recall@10")
     text = write_verdict([first, second])
     assert text.conclusion.startswith(
-        "No clear winner on recall@10 (first metric with a guarantee). In the log,"
+        "No clear winner. In the log, a ranks first on recall@10 (first metric with a guarantee) by"
     )
     assert text.assumption.endswith("For ndcg@10, SNIPS may be biased even with the true propensities.")
-    assert write_verdict([second, first]).conclusion.startswith("No clear winner on recall@10. In the log,")
+    assert write_verdict([second, first]).conclusion.startswith("No clear winner. In the log, a ranks first on recall@10 by")
     assert write_verdict([second, first]).assumption == text.assumption
 
 
@@ -484,11 +484,11 @@ def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
-        (decide(AB), "No clear winner on recall@10. In the log, a ranks first by AOA"),
+        (decide(AB), "No clear winner. In the log, a ranks first on recall@10 by AOA"),
         (decide(AB, significant=("ab",)), "In the log, a ranks first on recall@10 by AOA"),
         (
             decide(AB, BA, gamma=0.0, significant=("ab",)),
-            "No clear winner on recall@10: it depends on exposure.",
+            "No clear winner: the order depends on exposure. In the log, a ranks first on recall@10",
         ),
         (
             decide(ABC, ABC, "design", significant=("ab", "ac")),
