@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.reading import read_impressions
-from ipseval.errors import IdentificationWarning, InputError, PropensityError
+from ipseval.errors import DataWarning, IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest_basis
 from ipseval.propensity._examination import ExaminationCurve
 from ipseval.utils.checks import check_choice, check_fraction, check_type, warn_user
@@ -475,6 +475,11 @@ def check_logged(log: ImpressionLog, *, significance: float = 0.01) -> pd.DataFr
     PropensityError
         For a log without propensities.
 
+    Warns
+    -----
+    DataWarning
+        If items with less than half of the impressions have a decision.
+
     See Also
     --------
     LoggedPropensity : Propensities of user–item pairs from the logged ones.
@@ -533,6 +538,14 @@ def check_logged(log: ImpressionLog, *, significance: float = 0.01) -> pd.DataFr
     item_checks = _check_items(item_codes, weight, n_slates, significance)
     has_decision = item_checks["passes"].notna().to_numpy()
     is_counted = has_decision[item_codes]
+    if is_counted.mean() < 0.5:
+        warn_user(
+            f"check_logged can decide for {int(has_decision.sum()):,} of {has_decision.size:,} items, with "
+            f"{is_counted.mean():.0%} of the impressions. The other items were shown too rarely, or their propensities "
+            "differ too much between users, so that a wrong column can remain undetected. Compare the propensities with "
+            "what the service does, such as with lists that it draws again.",
+            category=DataWarning,
+        )
     slate_sums = np.bincount((cell_key // log.n_items)[is_counted], weight[is_counted], minlength=n_slates)
     sum_check = _check_sum(slate_sums, int(has_decision.sum()), significance)
 

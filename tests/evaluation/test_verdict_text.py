@@ -276,7 +276,9 @@ def test_a_verdict_on_another_metric_than_the_first_names_it_and_the_metric_with
         "No clear winner. In the log, a ranks first on recall@10 (first metric with a guarantee) by"
     )
     assert text.assumption.endswith("For ndcg@10, SNIPS may be biased even with the true propensities.")
-    assert write_verdict([second, first]).conclusion.startswith("No clear winner. In the log, a ranks first on recall@10 by")
+    assert write_verdict([second, first]).conclusion.startswith(
+        "No clear winner. In the log, a ranks first on recall@10 by"
+    )
     assert write_verdict([second, first]).assumption == text.assumption
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import ipseval
 from ipseval import ImpressionLog, ImpressionPropensity
-from ipseval.errors import IdentificationWarning
+from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.propensity import ExaminationCurve, LoggedPropensity, check_logged
 
 # a has two slates (x, y), b one (z). Item 1 was shown in x and y, item 2 in x, item 3 in z.
@@ -202,7 +202,8 @@ def test_checks_of_a_small_log_have_hand_computed_values():
     # Five slates. Item 1 has the weights 2 and 4, item 2 has 5, and item 3 has a probability of 1 in two of five.
     rows = {"item": [1, 1, 2, 3, 3], "p": [0.5, 0.25, 0.2, 1.0, 1.0], "position": [1, 1, 1, 1, 2]}
     frame = pd.DataFrame({**rows, "user": range(5), "clicked": False})
-    checks = check_logged(ImpressionLog.from_frame(frame, propensity="p", position="position"))
+    with pytest.warns(DataWarning, match="can decide for 1 of 3 items, with 40% of the impressions"):
+        checks = check_logged(ImpressionLog.from_frame(frame, propensity="p", position="position"))
     assert checks.columns.tolist() == ["check", "item", "value", "expected", "std_error", "z", "passes"]
     assert checks["check"].tolist() == ["sum", "item", "item", "item"]
     assert checks["item"].tolist() == [None, 1, 2, 3]
@@ -217,7 +218,8 @@ def test_checks_of_a_small_log_have_hand_computed_values():
     assert checks["passes"].isna().tolist() == [False, True, True, False]
     assert checks["passes"].dropna().tolist() == [False, False]
     # Without an item with a decision, the sum has none.
-    checks = check_logged(ImpressionLog.from_frame(frame[:3], propensity="p"))
+    with pytest.warns(DataWarning, match="can decide for 0 of"):
+        checks = check_logged(ImpressionLog.from_frame(frame[:3], propensity="p"))
     assert checks["passes"].isna().all()
     assert checks.loc[0, ["value", "expected", "std_error", "z"]].isna().all()
 
@@ -275,7 +277,8 @@ def test_right_propensities_of_rarely_shown_items_do_not_fail():
             clicked=np.zeros(3000, dtype=bool),
             propensity=chance[item],
         )
-        checks = check_logged(log)
+        with pytest.warns(DataWarning, match="can decide for"):
+            checks = check_logged(log)
         n_failing += not checks["passes"].all()  # missing ones count as passed
         assert checks["passes"].isna().mean() > 0.9  # most items have fewer than 200 expected showings
     assert n_failing <= 3
