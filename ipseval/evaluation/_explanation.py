@@ -26,6 +26,7 @@ from ipseval.evaluation.verdict import ModelRanking, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
 from ipseval.metrics.base import describe_plug_in
+from ipseval.metrics.rating_metrics import RATING_METRICS
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.reporting import Tables
@@ -228,6 +229,13 @@ ORDER_LEGEND = (
 )
 
 
+def describe_marks(content: ReportContent) -> str:
+    """Return what bold estimates and daggers mean; of errors, such as "mae", the lowest is bold."""
+    if all(verdict.metric in RATING_METRICS for verdict in content.verdicts):
+        return LEGEND.replace("highest", "lowest")
+    return LEGEND
+
+
 def build_explanation(content: ReportContent, *, digits: int = 2) -> Tables:
     """Return the tables of an evaluation with all orders, guarantees, notes and definitions."""
     check_positive_int("digits", digits)
@@ -236,7 +244,7 @@ def build_explanation(content: ReportContent, *, digits: int = 2) -> Tables:
     legend: tuple[str, ...] = ()
     if has_several_models:
         legend_lines.append(ORDER_LEGEND)
-        legend = (LEGEND,)
+        legend = (describe_marks(content),)
     if content.diagnostics["weighted"].any():
         legend_lines += [*GLOSSARY, GAMMA_ENTRY]
     else:

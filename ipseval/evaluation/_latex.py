@@ -20,6 +20,7 @@ from ipseval.evaluation.report_content import (
 from ipseval.evaluation.report_tables import describe_size
 from ipseval.evaluation.verdict import choose_headline
 from ipseval.evaluation.verdict_text import POWER_OF_POPULARITY, describe_range, write_first_among_warm
+from ipseval.metrics.rating_metrics import RATING_METRICS
 from ipseval.reporting.formatting import LEVEL
 from ipseval.reporting.markup import escape_latex, format_latex_formula
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int
@@ -320,11 +321,14 @@ def _list_legend(
     estimates: list[PrintedEstimate] = []
     for column in columns.values():
         estimates += column.values()
+    first, behind = "highest", "lower"
+    if all(layout.verdict.metric in RATING_METRICS for layout in tables):
+        first, behind = "lowest", "higher"
     if style.bold and any(estimate.is_best for estimate in estimates):
-        lines.append("Bold: the highest estimate of each column and metric.")
+        lines.append(f"Bold: the {first} estimate of each column and metric.")
     if style.significance and any(estimate.is_behind for estimate in estimates):
         lines.append(
-            f"{SIGNIFICANT} significantly lower than the highest estimate of its column and metric "
+            f"{SIGNIFICANT} significantly {behind} than the {first} estimate of its column and metric "
             f"(paired test, Holm's correction, $p < {LEVEL:g}$)."
         )
     if any(np.isnan(estimate.value) for estimate in estimates):

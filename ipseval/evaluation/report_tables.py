@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.estimators.user_sums import ROUNDING_SHARE
-from ipseval.evaluation._explanation import LEGEND, describe_date
+from ipseval.evaluation._explanation import describe_date, describe_marks
 from ipseval.evaluation._page_sections import build_page_sections
 from ipseval.evaluation.report_content import (
     ReportContent,
@@ -51,7 +51,7 @@ def build_tables(content: ReportContent, *, digits: int = 2) -> Tables:
     check_positive_int("digits", digits)
     legend: tuple[str, ...] = ()
     if len(content.models) > 1:
-        legend = (LEGEND,)
+        legend = (describe_marks(content),)
     tables = Tables(
         summary=(describe_size(content),),
         warnings=tuple(flag_warnings(content.flags, content.diagnostics["estimator"], content.names)),

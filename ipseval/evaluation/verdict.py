@@ -14,6 +14,7 @@ from ipseval.estimators.labels import default_estimators, display_names
 from ipseval.inference.comparisons import PairTests
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.inference.weight_diagnostics import HIGH_CLIPPED_SHARE, WeightDiagnostics
+from ipseval.metrics.rating_metrics import RATING_METRICS
 from ipseval.propensity import Propensity
 from ipseval.reporting.formatting import LEVEL
 from ipseval.utils.notes import Note, join_notes
@@ -52,7 +53,7 @@ class ModelRanking:
     ----------
     estimator : str
     ranked : tuple of str
-        Recommenders with an estimate, the highest first.
+        Recommenders with an estimate, the highest first; of an error such as "mae", the lowest first.
     top_group : tuple of str
         The highest, and the recommenders that do not differ from it significantly, in that order.
     p_value : float
@@ -72,15 +73,18 @@ class ModelRanking:
     tests: PairTests | None = field(repr=False, default=None)
 
     @classmethod
-    def from_rows(cls, rows: pd.DataFrame, tests: PairTests | None) -> ModelRanking:
-        """Rank the recommenders in the rows of one metric and estimator."""
+    def from_rows(
+        cls, rows: pd.DataFrame, tests: PairTests | None, *, lowest_first: bool = False
+    ) -> ModelRanking:
+        """Rank the recommenders in the rows of one metric and estimator, the lowest first if the metric is an error."""
         values = dict(zip(rows["model"], rows["estimate"], strict=True))
         defined = []
         for model, value in values.items():
             if not math.isnan(value):
                 defined.append(model)
 
-        ranked = tuple(sorted(defined, key=lambda model: -values[model]))
+        sign = 1 if lowest_first else -1
+        ranked = tuple(sorted(defined, key=lambda model: sign * values[model]))
         if tests is None or not ranked:
             return cls(
                 estimator=str(rows["estimator"].iloc[0]),
@@ -120,12 +124,12 @@ class ModelRanking:
 
     @property
     def highest(self) -> str:
-        """The recommender with the highest estimate; "" where none is defined."""
+        """The recommender that ranks first; "" where none is defined."""
         return next(iter(self.ranked), "")
 
     @property
     def second_highest(self) -> str:
-        """The recommender with the second highest estimate; "" where there is none."""
+        """The recommender that ranks second; "" where there is none."""
         if len(self.ranked) < 2:
             return ""
         return self.ranked[1]
@@ -448,7 +452,9 @@ def decide_verdicts(
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
         metric_label = str(metric)
         estimator_label = str(estimator)
-        ranking = ModelRanking.from_rows(rows, tests.get((metric_label, estimator_label)))
+        ranking = ModelRanking.from_rows(
+            rows, tests.get((metric_label, estimator_label)), lowest_first=metric_label in RATING_METRICS
+        )
         rankings.setdefault(metric_label, {})[estimator_label] = ranking
     verdicts = []
     for metric, by_estimator in rankings.items():

@@ -542,8 +542,8 @@ def check_logged(log: ImpressionLog, *, significance: float = 0.01) -> pd.DataFr
         warn_user(
             f"check_logged can decide for {int(has_decision.sum()):,} of {has_decision.size:,} items, with "
             f"{is_counted.mean():.0%} of the impressions. The other items were shown too rarely, or their propensities "
-            "differ too much between users, so that a wrong column can remain undetected. Compare the propensities with "
-            "what the service does, such as with lists that it draws again.",
+            "differ too much between users, so that a wrong column can remain undetected. Compare the propensities "
+            "with what the service does, such as with lists that it draws again.",
             category=DataWarning,
         )
     slate_sums = np.bincount((cell_key // log.n_items)[is_counted], weight[is_counted], minlength=n_slates)

@@ -276,3 +276,26 @@ def test_on_coat_the_weighted_errors_are_closer_to_those_of_randomly_shown_items
     mean = runs.groupby(["metric", "model", "estimator"])["estimate"].mean().unstack("estimator")
     gap = mean.sub(mean["truth"], axis=0).abs()
     assert (gap["snips-pooled"] < gap["aoa-pooled"]).all()
+
+
+def test_the_recommender_with_the_smallest_error_ranks_first():
+    rng = np.random.default_rng(0)
+    user, item = np.divmod(rng.permutation(600)[:200], 20)
+    frame = pd.DataFrame({"user": user, "item": item, "value": rng.integers(1, 6, 200).astype(float)})
+    ratings = log(frame, n_users=30, n_items=20)
+    models = {
+        name: np.full((30, 20), value) for name, value in (("far", 8.0), ("near", 3.0), ("middle", 4.5))
+    }
+    propensity = known(np.full(20, 0.4), ratings)
+    evaluation = evaluate_ratings(models, ratings, propensity=propensity, metrics=["mae", "rmse"])
+    assert evaluation.order["model"].tolist() == ["near", "middle", "far"] * 2
+    assert (evaluation.order["difference"] >= 0).all()
+    assert "near ranks first on mae by AOA pooled (p < 0.001 against middle)" in evaluation.verdict
+    (first_row, *_) = evaluation.tables().parts[0].rows
+    assert first_row[0].text == "near"
+    assert first_row[1].strong
+    latex = evaluation.to_latex(columns=["aoa-pooled", "snips-pooled"])
+    assert "Bold: the lowest estimate of each column and metric." in latex
+    assert "significantly higher than the lowest estimate" in latex
+    assert "Bold: the lowest estimate of its column" in evaluation.to_html()
+    assert "far" not in evaluation.verdict

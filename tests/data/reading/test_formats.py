@@ -101,6 +101,13 @@ def test_ids_in_json_are_what_they_are_but_names_are_numbers_where_all_are_writt
         assert (log.user_ids.tolist(), log.item_ids.tolist()) == (users, items)
 
 
+def test_ids_of_tuples_beyond_the_doubles_stay_exact_next_to_a_missing_id():
+    big = 2**53 + 1
+    log = ipseval.read([("a", big), ("b", None), ("b", 3)], missing="drop")
+    assert log.item_ids.tolist() == [3, big]
+    assert ipseval.read([("a", 2), ("b", None)], missing="drop").item_ids.tolist() == [2]
+
+
 def test_decimal_commas_are_read_where_they_cannot_be_thousands(tmp_path):
     (tmp_path / "log.csv").write_text("Kunde;Ware;Wann;rating\nK1;4;2026-03-01;4,5\nK2;5;2026-03-02;1,125\n")
     log = ipseval.read(tmp_path / "log.csv", user="Kunde", item="Ware", timestamp="Wann")
