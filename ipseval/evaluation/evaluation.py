@@ -1350,10 +1350,11 @@ class Evaluation(Result):
         Parameters
         ----------
         kind : str, default "estimates"
-            "estimates": every recommender by every estimator. "differences": paired differences from the
-            first recommender. "sensitivity": estimates over γ, with the γ at which two recommenders change
-            order. "weights": effective sample sizes. "popularity": the share of the weight and the share of
-            the positives. "segments" and "decomposition": by groups.
+            "estimates": every recommender by the estimators of one estimand (means over users, or over
+            interactions). "differences": paired differences from the first recommender. "sensitivity":
+            estimates over γ, with the γ at which two recommenders change order. "weights": effective sample
+            sizes. "popularity": the share of the weight and the share of the positives. "segments" and
+            "decomposition": by groups.
         metric, estimator : str, optional
             Default: the first metric, and the weighted estimator, if there is one.
         by : optional

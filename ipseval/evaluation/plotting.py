@@ -260,7 +260,10 @@ def _select_definitions(
 def _select_rows(
     frame: pd.DataFrame, layout: TableLayout, names: Mapping[str, str], *, is_sorted: bool = True
 ) -> pd.DataFrame:
-    """Return the rows of one table with the names of estimators, in its order or in that of the frame."""
+    """Return the rows of one table, with one metric and one estimand, in its order or in that of the frame.
+
+    The rows have the names of estimators; estimators of other estimands are left out.
+    """
     rows = frame
     if "metric" in rows:
         rows = rows[rows["metric"] == layout.metric]

@@ -653,10 +653,10 @@ def _write_next_step(verdict: Verdict) -> str:
         return f"Evaluate more users: the test has 80% power to detect a difference of {smallest}."
     if all(set(ranking.tied) == set(ranking.ranked) for ranking in verdict.rankings.values()):
         return ""
-    if verdict.has_failed_weights and not verdict.unweighted:
-        return "Run an A/B test or show random items (`ipseval plan`)."
+    if verdict.has_failed_weights:
+        return _write_step_after_failed_weights(verdict)
     basis = ""
-    if verdict.support is not None and not verdict.has_failed_weights:
+    if verdict.support is not None:
         basis = verdict.support.basis
     results = _list_results(verdict)
     match basis:
@@ -671,6 +671,18 @@ def _write_next_step(verdict: Verdict) -> str:
             )
         case _:
             return f"Run an A/B test, show random items (`ipseval plan`), or report {results}."
+
+
+def _write_step_after_failed_weights(verdict: Verdict) -> str:
+    """Return the next step where the propensities do not fit the items that some recommender lists."""
+    steps = [
+        "Run an A/B test",
+        "show random items (`ipseval plan`)",
+        "log the probability with which each item is shown",
+    ]
+    if verdict.unweighted:
+        steps.append(f"report {_list_results(verdict)}")
+    return f"{', '.join(steps[:-1])}, or {steps[-1]}."
 
 
 def _list_results(verdict: Verdict) -> str:

@@ -14,10 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Page -> the beginning of the sentence or row that lists formats.
 PAGES = {
     "README.md": "- **Your tables**",
-    "CONTRIBUTING.md": "| pyarrow (`parquet`)",
     "docs/command-line.md": "**Files.**",
-    "docs/faq.md": "About 260 MB",
-    "docs/index.md": "The options in brackets",
     "docs/tutorial.md": "ipseval reads ",
 }
 
@@ -34,6 +31,14 @@ def test_a_page_that_lists_formats_names_all_of_them(page):
     number, line = passages[0]
     for file_format in BINARY_FORMATS:
         assert file_format in line, f"name {file_format} in line {number} of {page}"
+
+
+def test_the_dependencies_name_the_library_of_each_format():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for file_format in BINARY_FORMATS:
+        assert f"| {file_format} files |" in text, (
+            f"add a row with the purpose '{file_format} files' to Dependencies in CONTRIBUTING.md"
+        )
 
 
 def test_docstrings_and_extras_name_all_formats():

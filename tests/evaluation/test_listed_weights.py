@@ -170,7 +170,9 @@ def test_a_verdict_says_nothing_by_weights_that_fail_the_check(tmp_path):
         "No verdict: taste ranks first in the log, but the propensities do not fit the items that taste lists (see "
         "Sanity), so SNIPS does not confirm this."
     )
-    assert evaluation.verdict.endswith("random items (`ipseval plan`), or report AOA and the assumption.")
+    assert evaluation.verdict.endswith(
+        "(`ipseval plan`), log the probability with which each item is shown, or report AOA and the assumption."
+    )
     assert evaluation.verdict.count("SNIPS") == 1
     evaluation.save(tmp_path / "result.npz")
     assert ipseval.Evaluation.load(tmp_path / "result.npz").verdict == evaluation.verdict

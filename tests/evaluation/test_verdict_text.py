@@ -220,7 +220,10 @@ def test_weights_that_fail_the_sanity_check_lead_to_no_statement_by_them(basis, 
         "(p = 0.002)."
     )
     assert text.assumption == "AOA is unbiased only if exposure was uniform."
-    assert text.next_step == f"{SHOW} AOA and the assumption."
+    assert text.next_step == (
+        "Run an A/B test, show random items (`ipseval plan`), log the probability with which each item is shown, or "
+        "report AOA and the assumption."
+    )
 
 
 def test_weights_that_fail_are_no_basis_of_a_verdict_without_aoa_or_with_a_tie():
@@ -232,7 +235,9 @@ def test_weights_that_fail_are_no_basis_of_a_verdict_without_aoa_or_with_a_tie()
         "allows no conclusion."
     )
     assert text.assumption == ""
-    assert text.next_step == "Run an A/B test or show random items (`ipseval plan`)."
+    assert text.next_step == (
+        "Run an A/B test, show random items (`ipseval plan`), or log the probability with which each item is shown."
+    )
     tied = decide({"a": 0.2, "b": 0.2}, AB, "fitted", failing_models=("a",))
     assert conclusion(tied).startswith("No verdict: a and b are tied for first place in the log, but ")
 

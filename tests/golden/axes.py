@@ -170,7 +170,8 @@ def describe_axes(ax: Axes) -> str:
     shapes = []
     for line in ax.lines:
         sizes = numbers((line.get_linewidth(), line.get_markersize(), line.get_zorder()))
-        style = f"line {line.get_linestyle()} {line.get_marker()} ({colour(line)}, {sizes})"
+        filling = " hollow" if line.get_markerfacecolor() == "none" else ""
+        style = f"line {line.get_linestyle()} {line.get_marker()}{filling} ({colour(line)}, {sizes})"
         shapes.append((style, numbers(line.get_data())))
     for artist in ax.collections:
         style = f"field ({colour(artist)}, {numbers(artist.get_linewidth())})"

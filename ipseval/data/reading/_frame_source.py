@@ -13,6 +13,7 @@ from ipseval.data.reading._list_cells import LIST_TYPES, N_CELLS, text_holds_lis
 from ipseval.data.reading._source import Source, Table
 from ipseval.errors import InputError
 from ipseval.utils.checks import format_examples
+from ipseval.utils.ids import EXACT
 
 
 def open_frame(source: object, name: str) -> Source:
@@ -145,3 +146,19 @@ def build_object_frame(columns: Mapping[str, list[object]]) -> pd.DataFrame:
         object_columns[name] = pd.Series(values, dtype=object)
 
     return pd.DataFrame(object_columns)
+
+
+def infer_types(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of Python objects with typed columns.
+
+    A column with an integer beyond 2**53 keeps its objects where its type would be that of doubles, as next to a
+    missing entry, because they cannot represent it.
+    """
+    columns = {}
+    for name, column in frame.items():
+        typed_column = column.infer_objects()
+        is_rounded = typed_column.dtype.kind == "f" and any(
+            isinstance(cell, int) and abs(cell) > EXACT for cell in column
+        )
+        columns[name] = column if is_rounded else typed_column
+    return pd.DataFrame(columns)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval.data.reading._frame_source import build_object_frame
+from ipseval.data.reading._frame_source import build_object_frame, infer_types
 from ipseval.data.reading._list_cells import LIST_TYPES
 from ipseval.data.reading.column_names import USUAL_NAMES, match_columns, normalize_name
 from ipseval.data.reading.library_tables import unpack_library_table
@@ -282,7 +282,7 @@ def _unpack_records(rows: list[Any]) -> Any:
     columns: dict[str, list[object]] = {}
     for name in names:
         columns[str(name)] = [row.get(name) for row in rows]
-    return build_object_frame(columns).infer_objects()
+    return infer_types(build_object_frame(columns))
 
 
 def _unpack_columns(parts: tuple[Any, ...]) -> Any:

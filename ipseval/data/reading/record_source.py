@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ipseval.data.reading._dialect import N_LINES
-from ipseval.data.reading._frame_source import build_object_frame, open_frame
+from ipseval.data.reading._frame_source import build_object_frame, infer_types, open_frame
 from ipseval.data.reading._source import Source
 from ipseval.data.reading._text import Layout
 from ipseval.errors import InputError
-from ipseval.utils.ids import EXACT
 
 
 def are_records(source: object) -> TypeGuard[list[Sequence[Any]]]:
@@ -57,25 +56,13 @@ def open_records(records: list[Sequence[Any]], name: str) -> Source:
     for position in range(n_columns):
         columns[f"column {position + 1}"] = [record[position] for record in records]
 
-    source = open_frame(_infer_types(build_object_frame(columns)), name)
+    source = open_frame(infer_types(build_object_frame(columns)), name)
     rows = []
     for record in records[:N_LINES]:
         rows.append(tuple(_format_cell(cell) for cell in record))
 
     layout = Layout(separator=",", header=False, columns=tuple(columns), rows=tuple(rows))
     return Source(name=name, columns=source.columns, load=source.load, layout=layout, lists=source.lists)
-
-
-def _infer_types(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame with typed columns; a column whose integers a type of the column would round keeps its objects."""
-    columns = {}
-    for name, column in frame.items():
-        typed_column = column.infer_objects()
-        has_rounded = typed_column.dtype.kind == "f" and any(
-            isinstance(cell, int) and abs(cell) > EXACT for cell in column
-        )
-        columns[name] = column if has_rounded else typed_column
-    return pd.DataFrame(columns)
 
 
 def _format_cell(cell: object) -> str:
