@@ -80,8 +80,8 @@ def test_the_tutorial_explains_why_the_assumed_weights_are_not_the_true_ones():
     text = " ".join(PAGE.read_text("utf-8").split())
     for sentence in (
         f"contains the most popular item for {in_file.max():.0%} of the users who like it",
-        f"the true weights range over a factor of {held_out.max() / held_out.min():.0f},",
-        f"those with γ = 0 only over a factor of {assumed_ratio:.0f}.",
+        f"the largest true weight is {held_out.max() / held_out.min():.0f} times the smallest,",
+        f"with γ = 0 it is only {assumed_ratio:.0f} times.",
         f"the log contains (here {share:.0%})",
     ):
         assert sentence in text
