@@ -298,7 +298,7 @@ def write_order(ranking: ModelRanking) -> str:
     ranked = ranking.ranked
     differs = None
     if ranking.tests is not None:
-        differs = ranking.tests.told_apart(ranked, LEVEL)
+        differs = ranking.tests.is_significant(ranked, LEVEL)
     for position in range(1, len(ranked)):
         separator = ", "
         if differs is not None and differs[:position, position:].all():

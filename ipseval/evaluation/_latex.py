@@ -353,7 +353,7 @@ def _state_no_difference(tables: Sequence[TableLayout], style: CellStyle) -> lis
             ranking = table.verdict.rankings[label]
             if ranking.tests is None or len(ranking.ranked) < 2:
                 continue
-            if ranking.tests.told_apart(ranking.ranked, LEVEL).any():
+            if ranking.tests.is_significant(ranking.ranked, LEVEL).any():
                 return []
             n_tests += 1
     if n_tests == 0:

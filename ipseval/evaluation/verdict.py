@@ -94,7 +94,7 @@ class ModelRanking:
                 values=values,
                 tests=tests,
             )
-        differs_from_best = tests.told_apart(ranked, LEVEL)[0]
+        differs_from_best = tests.is_significant(ranked, LEVEL)[0]
         top_group = []
         p_values = []
         for model, differs in zip(ranked, differs_from_best, strict=True):

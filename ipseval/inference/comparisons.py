@@ -359,7 +359,7 @@ class PairTests:
         column = self.place[other]
         return float(self.difference[row, column]), float(self.p_value[row, column])
 
-    def told_apart(self, models: Sequence[str], level: float) -> BoolArray:
+    def is_significant(self, models: Sequence[str], level: float) -> BoolArray:
         """Return which pairs of `models` differ significantly at `level`, (len(models), len(models))."""
         rows = [self.place[model] for model in models]
         return np.asarray(self.p_value[np.ix_(rows, rows)] < level)

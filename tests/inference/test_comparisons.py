@@ -235,9 +235,9 @@ def test_tests_of_all_pairs_worked_by_hand(few, monkeypatch):
             *tests.get_difference_and_p_value("no", "a"),
         ]
     ).all()
-    significant = tests.told_apart(["c", "a", "b"], 2.5 * p_of_a_and_c)
+    significant = tests.is_significant(["c", "a", "b"], 2.5 * p_of_a_and_c)
     assert significant.tolist() == [[False, True, True], [True, False, False], [True, False, False]]
-    assert not tests.told_apart(["a", "b"], p).any()  # below the level, not at it
+    assert not tests.is_significant(["a", "b"], p).any()  # below the level, not at it
 
 
 @pytest.mark.parametrize(("change", "is_common"), [({}, True), ({"users": [0, 1, 3]}, False)])

@@ -187,8 +187,8 @@ def test_a_table_states_that_no_difference_is_significant_only_where_no_pair_dif
     # The highest differs from none, but two others differ: nothing has a dagger, and the note would be false.
     two_differ = np.zeros((3, 3), dtype=bool)
     two_differ[1, 2] = two_differ[2, 1] = True
-    for told_apart, n_notes in ((two_differ, 0), (np.zeros((3, 3), dtype=bool), 1)):
-        tests = SimpleNamespace(told_apart=lambda names, level, value=told_apart: value)
+    for significant, n_notes in ((two_differ, 0), (np.zeros((3, 3), dtype=bool), 1)):
+        tests = SimpleNamespace(is_significant=lambda names, level, value=significant: value)
         ranking = ModelRanking("aoa", ("a", "b", "c"), ("a", "b", "c"), np.nan, tests=tests)
         table = SimpleNamespace(labels=("aoa",), verdict=SimpleNamespace(rankings={"aoa": ranking}))
         assert len(_state_no_difference([table], CellStyle(bold=True, significance=True))) == n_notes

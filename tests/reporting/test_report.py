@@ -174,7 +174,7 @@ def make_notes(text: str) -> tuple[Note, ...]:
     return (Note.create("text", text=text),) if text else ()
 
 
-def by_hand(values, errors, told_apart=(), flags=("", "")):
+def by_hand(values, errors, different_pairs=(), flags=("", "")):
     """Return the tables of recommenders a, b, … by AOA and SNIPS, `values[estimator][recommender]`."""
     names = "abcdef"[: len(values[0])]
     labels = ("aoa", "snips-global")
@@ -198,7 +198,7 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
     frame = pd.DataFrame(rows, columns=columns)
     # By SNIPS no adjusted test finds a difference.
     rankings = {
-        label: ModelRanking.from_rows(part, paired(names, told_apart if label == "aoa" else ()))
+        label: ModelRanking.from_rows(part, paired(names, different_pairs if label == "aoa" else ()))
         for label, part in frame.groupby("estimator", sort=False)
     }
     n_defined = len(rankings["aoa"].ranked)
@@ -230,9 +230,9 @@ def table_lines(tables: Tables) -> list[str]:
     ).splitlines()
 
 
-def paired(names, told_apart) -> PairTests:
-    """Return tests by which the pairs named by two letters are told apart."""
-    apart = {frozenset(pair) for pair in told_apart}
+def paired(names, different_pairs) -> PairTests:
+    """Return tests by which the pairs named by two letters differ significantly."""
+    apart = {frozenset(pair) for pair in different_pairs}
     p_values = [
         [0.01 if {row_model, column_model} in apart else 0.06 for column_model in names]
         for row_model in names
