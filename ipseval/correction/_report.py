@@ -333,7 +333,7 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
         lines.append(f"{names} consistent if {drawn}.")
     if not report.has_point_estimate:
         lines.append(
-            "No pairs were shown at random, and the log alone does not identify the level: the plausible "
+            "No pairs were shown at random, and the log alone does not show how high the values are: the plausible "
             f"range depends on the prior of the correction strength, {report.alpha.interval}."
         )
     else:

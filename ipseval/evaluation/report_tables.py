@@ -126,9 +126,13 @@ def _describe_weights(content: ReportContent) -> str:
     support = verdict.support
     if support is None:
         return ""
+    by_weights = f"by {verdict.name_estimator(verdict.weighted)}"
+    without_weights = (
+        f"by {verdict.name_estimator(verdict.unweighted)}" if verdict.unweighted else "unweighted"
+    )
     sentence = (
-        f"Effective sample size {support.ess:,.0f} with these weights, {support.ess_equal:,.0f} with equal "
-        f"weights ({support.n_interactions:,} interactions)"
+        f"Effective sample size {support.ess:,.0f} {by_weights}, {support.ess_equal:,.0f} {without_weights}, of "
+        f"{support.n_interactions:,} interactions"
     )
     if support.quality in ("low", "unreliable"):  # a caution states clipped weights
         sentence += f": {support.quality}"

@@ -422,7 +422,7 @@ def _summarize_same_conclusion(headline: Verdict, gamma_range: str, *, is_single
         return f"{by_primary} and {by_weights}, {significance}"
     clause = f"{headline.highest_model} also ranks first, {significance}"
     if gamma_range:
-        clause += f", and for {gamma_range}"
+        clause += f", and {'stays first' if len(labels) > 1 else 'by SNIPS'} for {gamma_range}"
     return clause
 
 
@@ -492,19 +492,17 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict, adverb: str) 
     if verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
         by_weights = _summarize_first(verdict, verdict.weighted, headline)
     is_named_by_weights = bool(by_weights) and not verdict.has_rival
-    range_clause = ""
+    gamma_range = ""
     if verdict.gamma_range is not None and (verdict.changes_with_gamma or headline.changes_with_gamma):
-        range_clause = f"for {describe_range(verdict.gamma_range)}"
-        if not is_named_by_weights:
-            range_clause = f"by SNIPS {range_clause}"
+        gamma_range = describe_range(verdict.gamma_range)
 
     if is_named_by_weights:
         clause += f" and {by_weights}"
-        if range_clause:
-            clause += f", and {range_clause}"
+        if gamma_range:
+            clause += f", and stays first for {gamma_range}"
         return clause
-    if range_clause:
-        clause += f" and {range_clause}"
+    if gamma_range:
+        clause += f" and by SNIPS for {gamma_range}"
     if by_weights:
         clause += f", and {verdict.highest_by_weights} by {by_weights}"
     return clause

@@ -117,10 +117,10 @@ class Wording(NamedTuple):
 
 
 def word_sample_size(ess: float, equal_ess: float, n: int) -> str:
-    """Return an effective sample size as text, with the size for equal weights where it differs."""
+    """Return an effective sample size as text, with the size without weights where it differs."""
     text = f"effective sample size {ess:,.0f} of {n:,}"
     if round(equal_ess) != n:
-        text += f" ({equal_ess:,.0f} with equal weights)"
+        text += f" ({equal_ess:,.0f} unweighted)"
     return text
 
 

@@ -271,7 +271,10 @@ def test_the_slope_of_randomised_slots_and_reference_values_are_data():
 
 def test_assumptions_name_the_sources_of_the_estimates():
     log_text = find_remark(correct_path(tiny_path()), "Assumption")
-    assert "the log alone does not identify the level: the plausible range depends on the prior" in log_text
+    assert (
+        "the log alone does not show how high the values are: the plausible range depends on the prior"
+        in log_text
+    )
     assert "random sample" not in log_text
     interactions_text = find_remark(correct_path(tiny_path_of_two()), "Assumption")
     assert interactions_text.endswith("so the level of the estimate depends on the prior.")

@@ -167,7 +167,7 @@ def test_a_small_effective_sample_size_is_reported_also_with_equal_weights(n_use
         propensity=ipseval.KnownPropensity(item=np.full(3, 0.5)),
         metrics=["recall@1"],
     )
-    sizes = f"{n_users} with these weights, {n_users} with equal weights ({n_users} interactions)."
+    sizes = f"{n_users} by SNIPS, {n_users} by AOA, of {n_users} interactions."
     printed_text = " ".join(repr(evaluation).split())
     assert f"Weights Effective sample size {sizes}{remark}" in printed_text
     assert "SNIPS (propensities assumed)" in printed_text

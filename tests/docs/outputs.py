@@ -30,6 +30,7 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 PAGES = (
     "coming-from.md",
+    "complete-logs.md",
     "correction.md",
     "correction-other-data.md",
     "doubly-robust.md",

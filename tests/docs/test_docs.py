@@ -156,6 +156,14 @@ def test_the_blocks_of_the_pages_on_the_correction_print_the_text_below_them(emp
     assert names["exposure"].positive.any()
     names = run_and_compare("correction-other-data.md")
     assert names["correction"].reference_values["model"].tolist() == ["ease"]
+    truth = (
+        names["world"]
+        .truth(names["models"], ["recall@10"], names["split"])
+        .set_index("model")["ideal_pooled"]
+    )
+    page = (DOCS / "correction-other-data.md").read_text(encoding="utf-8")
+    values = f"{truth['popular']:.3f}, {truth['ease']:.3f} and {truth['item_knn']:.3f}"
+    assert f"the true values are {values}." in page
 
 
 @pytest.mark.slow
@@ -206,6 +214,18 @@ def test_the_blocks_of_the_page_on_protocols_print_the_text_below_them(empty_fol
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_blocks_of_the_page_on_propensities_print_the_text_below_them():
     assert "evaluation" in run_and_compare("propensity.md")
+
+
+def test_the_blocks_of_the_page_on_complete_logs_print_the_text_below_them():
+    assert run_and_compare("complete-logs.md")["held_out"].is_probability
+
+
+def test_the_table_of_the_page_on_complete_logs_is_what_held_out_computes():
+    in_the_log = ipseval.propensity.Propensity(np.array([0.01, 0.02, 0.4, 0.8]), True, "known", 4)
+    p = in_the_log.held_out(test_fraction=0.2, popularity_source="log").item
+    page = (DOCS / "complete-logs.md").read_text(encoding="utf-8")
+    assert f"| 0.01 | 0.02 | 2.0 | {p[0]:.4f} | {p[1]:.4f} | {p[1] / p[0]:.1f} |" in page
+    assert f"| 0.4 | 0.8 | 2.0 | {p[2]:.2f} | {p[3]:.2f} | {p[3] / p[2]:.1f} |" in page
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -67,24 +67,26 @@ def test_the_page_on_reading_a_result_explains_the_lines_of_the_tutorial():
     assert [quotation for quotation in quotations if quotation not in tutorial] == []
 
 
-def test_the_tutorial_explains_why_the_assumed_weights_are_not_the_true_ones():
+def test_the_tutorial_states_the_true_values_of_the_simulation():
     world, demo_split = build_demo_world()
     log = ipseval.read(merge_demo_log(demo_split), users=range(3000), items=range(1000))
     split = ipseval.split_random(log, test_fraction=0.2, rng=0)
-    in_file = 1 - (1 - world.propensity.item) ** 2
-    held_out = 0.2 * in_file / (1 - 0.8 * in_file)
-    popularity = split.train.popularity + 1  # smoothed
-    assumed_ratio = (popularity.max() / popularity.min()) ** 0.5
-    share = len(log) / world.n_relevant.sum()
-
+    models = {
+        "popularity": ipseval.baselines.popularity(split.train),
+        "ease": ipseval.baselines.ease(split.train),
+    }
+    popularity, ease = world.truth(models, ["recall@10"], split)["ideal"]
     text = " ".join(PAGE.read_text("utf-8").split())
-    for sentence in (
-        f"contains the most popular item for {in_file.max():.0%} of the users who like it",
-        f"the largest true weight is {held_out.max() / held_out.min():.0f} times the smallest,",
-        f"with γ = 0 it is only {assumed_ratio:.0f} times.",
-        f"the log contains (here {share:.0%})",
-    ):
-        assert sentence in text
+    assert f"the recall@10 of *popularity* is {popularity:.3f}." in text
+    assert f"the true difference of the two recommenders is {abs(ease - popularity):.4f}." in text
+    assert f"{split.test.activity[split.test.activity > 0].mean():.1f} on average" in text
+
+
+def test_the_page_on_complete_logs_states_how_complete_the_log_of_the_tutorial_is():
+    world, _ = build_demo_world()
+    in_file = 1 - (1 - world.propensity.item) ** 2  # the file joins two logs
+    text = " ".join((PAGE.parent / "complete-logs.md").read_text("utf-8").split())
+    assert f"contains the most popular item for {in_file.max():.0%} of the users who like it" in text
 
 
 def write_page() -> None:

@@ -293,7 +293,8 @@ def test_a_metric_whose_first_recommender_changes_with_gamma_does_not_lead_to_th
     headline = replace(decide(AB, AB, gamma=0.0), gamma_range=everywhere)
     verdict = replace(decide(AB, AB, gamma=0.0, metric="cg@10"), gamma_range=changing)
     assert conclusion(headline, verdict).endswith(
-        "On cg@10, a ranks first in the log by AOA (p = 0.40) and SNIPS (p = 0.40), and for γ in [−1, 0.85]."
+        "On cg@10, a ranks first in the log by AOA (p = 0.40) and SNIPS (p = 0.40), and stays first for γ in "
+        "[−1, 0.85]."
     )
     same = replace(verdict, gamma_range=everywhere)
     assert conclusion(headline, same).endswith(
@@ -309,7 +310,8 @@ def test_a_change_with_gamma_on_another_metric_is_stated_also_if_the_first_metri
     contradicted = replace(decide(AB, BA, gamma=0.0, metric="ndcg@10", significant=("ab",)), gamma_range=late)
     without_weights = replace(decide(AB, metric="ndcg@10", significant=("ab",)), gamma_range=late)
     assert conclusion(headline, agreeing).endswith(
-        " On ndcg@10, a ranks first in the log by AOA (p = 0.40) and SNIPS (p = 0.40), and for γ in [−1, 0.04]."
+        " On ndcg@10, a ranks first in the log by AOA (p = 0.40) and SNIPS (p = 0.40), and stays first for γ in "
+        "[−1, 0.04]."
     )
     assert conclusion(headline, contradicted).endswith(
         " On ndcg@10, a ranks first in the log by AOA (p = 0.002) and by SNIPS for γ in [−1, 0.04], and b by SNIPS "
@@ -330,7 +332,7 @@ def test_the_same_conclusion_on_another_metric_states_a_different_range_of_gamma
     )
     third = replace(verdict, metric="ap@10")
     assert conclusion(headline, verdict, third).endswith(
-        " On ndcg@10 and ap@10, a also ranks first, each time not significantly, and for γ in [−1, 0.04]."
+        " On ndcg@10 and ap@10, a also ranks first, each time not significantly, and by SNIPS for γ in [−1, 0.04]."
     )
     same = replace(verdict, gamma_range=early)
     assert conclusion(headline, same, replace(same, metric="ap@10")).endswith(

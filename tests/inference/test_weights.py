@@ -233,7 +233,7 @@ def test_the_effective_sample_size_refuses_invalid_weights(weights):
     ("equal", "words"),
     [
         (9.6, "effective sample size 3 of 10"),
-        (9.4, "effective sample size 3 of 10 (9 with equal weights)"),
+        (9.4, "effective sample size 3 of 10 (9 unweighted)"),
     ],
 )
 def test_the_remark_has_the_size_for_equal_weights_where_it_differs_from_the_number_of_positives(

@@ -280,9 +280,7 @@ def test_the_picture_of_weights_says_what_the_text_says(evaluation):
     texts = [cell.plain for cell in itertools.chain.from_iterable(table.rows)]
     assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
     lines = itertools.chain.from_iterable(remark.lines for remark in evaluation.tables().remarks)
-    sentence = (
-        f"Effective sample size {widths[-1]:,.0f} with these weights, {widths[1]:,.0f} with equal weights"
-    )
+    sentence = f"Effective sample size {widths[-1]:,.0f} by SNIPS, {widths[1]:,.0f} by AOA, of "
     assert sentence in " ".join(lines)
 
 
