@@ -84,7 +84,7 @@ CORRECT = Command(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Result):
-    """Expected precision by size of a random-exposure experiment, with explanations."""
+    """Expected width of intervals and regret, by size of a random-exposure experiment, with explanations."""
 
     explanations: tuple[str, ...]
     frame: pd.DataFrame
@@ -227,7 +227,7 @@ def _run_plan(options: argparse.Namespace) -> int:
         power=options.power,
     )
     sentences = [
-        "Expected precision by size of the random-exposure experiment.",
+        "Expected width of intervals and regret, by size of the random-exposure experiment.",
         "half_width: half the width of the interval of an estimate, from the log and the experiment.",
         "half_width_random: the same from the experiment alone.",
         f"smallest_difference: difference of two recommenders that is detected with {options.power:.0%} "

@@ -165,22 +165,22 @@ def word_warning(warning: SanityWarning) -> str:
 
 WORDS: dict[str, str] = {
     "lists-of-positives": (
-        "{model} lists all {n_positives:,.0f} held-out positives among {length:.1f} of "
+        "{model} lists all {n_positives:,.0f} held-out interactions among {length:.1f} of "
         "{n_candidates:,.0f} candidates on average. Were the held-out pairs alone scored? Score all items that the "
         "user has no training interaction with."
     ),
     "order-of-numbers": (
-        "{model} scores held-out positives above {by_number:.0%} of the items if its rows and columns are in the "
+        "{model} scores held-out interactions above {by_number:.0%} of the items if its rows and columns are in the "
         "order of the numbers in the ids (2 before 10), and above {as_sorted:.0%} in the order of split.user_ids and "
         "split.item_ids, which are sorted as text (10 before 2). Is it in the order of the numbers? A data frame "
         "with ids as labels needs no order."
     ),
     "below-chance": (
-        "{model} finds {recall:.1%} of the held-out positives in the first {depth:.1%} of the candidates, "
+        "{model} finds {recall:.1%} of the held-out interactions in the first {depth:.1%} of the candidates, "
         "fewer than by chance (p = {p_value:.1g}). Are the scores reversed? Higher scores must be better."
     ),
     "at-chance": (
-        "{model} finds {recall:.1%} of the held-out positives in the first {depth:.1%} of the candidates, "
+        "{model} finds {recall:.1%} of the held-out interactions in the first {depth:.1%} of the candidates, "
         "as many as by chance. Are the rows and columns of its scores in the order of split.user_ids and "
         "split.item_ids?"
     ),

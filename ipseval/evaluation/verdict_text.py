@@ -550,7 +550,7 @@ def _write_assumption(verdict: Verdict) -> str:
         return ""
     if verdict.outcome in (Outcome.WINNER, Outcome.NOT_SIGNIFICANT):
         level = "consistent"
-        condition = "the logged propensities are the true ones"
+        condition = "the propensities known by design are the true ones"
         if verdict.needs_equal_exposure:
             # A small bias remains because the number of held-out interactions of a user is random.
             level = "nearly consistent"
