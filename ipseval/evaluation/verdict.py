@@ -39,7 +39,8 @@ class Outcome(StrEnum):
     WINNER = "winner"
     # Propensities are known by design, and the test does not decide.
     NOT_SIGNIFICANT = "not significant"
-    # The weights come from impressions or are known by design, and failed, are unreliable, few, or contradict AOA.
+    # The weights come from impressions or are known by design, and failed, are unreliable, few, or contradict AOA;
+    # or they are unreliable, whatever their source, and AOA was not computed.
     NO_VERDICT = "no verdict"
     # All other cases, as where exposure was not measured: no recommender is named.
     NOT_IDENTIFIED = "not identified"
@@ -344,6 +345,11 @@ class Verdict:
         return self.support is not None and self.support.quality == "failed"
 
     @property
+    def rests_on_unreliable_weights(self) -> bool:
+        """Whether the weighted estimates are unreliable, and AOA was not computed."""
+        return self.support is not None and not self.unweighted and self.support.quality == "unreliable"
+
+    @property
     def has_rival(self) -> bool:
         """Whether AOA and the weighted estimator rank different recommenders first."""
         if not self.highest_unweighted or not self.highest_by_weights:
@@ -550,10 +556,10 @@ def _rests_on_design(verdict: Verdict) -> bool:
 def _contradicts_impressions(verdict: Verdict) -> bool:
     """Return whether weights from impressions, or by design, are insufficient or rank another first than AOA.
 
-    Weights that failed allow no verdict without AOA either.
+    Weights that failed allow no verdict without AOA either, and unreliable ones none where AOA was not computed.
     """
     support = verdict.support
-    if verdict.has_failed_weights:
+    if verdict.has_failed_weights or verdict.rests_on_unreliable_weights:
         return True
     if support is None or not verdict.unweighted or support.gamma is not None:
         return False

@@ -140,6 +140,9 @@ def _write_conflict_of_weights(verdict: Verdict, on_metric: str) -> list[str]:
     assert support is not None  # this outcome requires weights
     if verdict.has_failed_weights:
         return [_write_failed_weights(verdict, on_metric)]
+    if verdict.rests_on_unreliable_weights:
+        weighted = verdict.name_estimator(verdict.weighted)
+        return [f"No verdict{on_metric}: {weighted} is unreliable, and no unweighted average was computed."]
     unweighted = verdict.name_estimator(verdict.unweighted)
     agrees = verdict.highest_by_weights in ("", verdict.highest_model)
     weighted = verdict.name_estimator(verdict.weighted)
@@ -373,10 +376,13 @@ def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> 
     names_two = headline.has_rival and headline.primary_estimator != headline.weighted
     has_p_values = n_same == 1 and not names_two
     has_p_values &= headline.outcome not in (Outcome.WINNER, Outcome.TIED)
+    also = ", too" if headline.rests_on_unreliable_weights else ""
     # The metrics of one sentence have the same conclusion, and the same range of γ where it is stated.
     metrics_by_summary: dict[str, list[str]] = {}
     for verdict in others:
-        if not _is_same_conclusion(verdict, headline):
+        if verdict.rests_on_unreliable_weights:
+            summary = f"{verdict.name_estimator(verdict.weighted)} is unreliable{also}"
+        elif not _is_same_conclusion(verdict, headline):
             summary = _summarize(verdict, headline)
         elif has_p_values:
             summary = _summarize(verdict, headline, adverb="also ")
@@ -653,6 +659,8 @@ def _write_next_step(verdict: Verdict) -> str:
         return ""
     if verdict.has_failed_weights:
         return _write_step_after_failed_weights(verdict)
+    if verdict.rests_on_unreliable_weights:
+        return "Add the estimator `aoa`, evaluate more interactions, or run an A/B test."
     basis = ""
     if verdict.support is not None:
         basis = verdict.support.basis

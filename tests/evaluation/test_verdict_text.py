@@ -61,6 +61,21 @@ def test_a_first_place_by_weights_that_is_not_significant_is_stated_so():
     )
 
 
+def test_unreliable_weights_allow_no_verdict_without_aoa():
+    for basis, gamma in (("design", None), ("assumed", 0.0), ("exposure", None)):
+        verdict = decide(None, AB, basis, gamma=gamma, significant=("ab",), flag="few")
+        text = write_verdict([verdict, replace(verdict, metric="mean_dcg@10")])
+        assert text.conclusion == (
+            "No verdict on recall@10: SNIPS is unreliable, and no unweighted average was computed. On "
+            "mean_dcg@10, SNIPS is unreliable, too."
+        )
+        assert text.next_step == "Add the estimator `aoa`, evaluate more interactions, or run an A/B test."
+    reliable = decide(None, AB, "design", significant=("ab",))
+    assert conclusion(reliable, replace(verdict, metric="mean_dcg@10")).endswith(
+        " On mean_dcg@10, SNIPS is unreliable."
+    )
+
+
 def test_two_first_places_that_are_not_significant_are_stated_so_in_one_sentence():
     assert conclusion(decide(AB, BA, gamma=0.0)) == (
         "No clear winner. In the log, a ranks first by AOA (p = 0.40 against b). "
