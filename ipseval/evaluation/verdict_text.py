@@ -651,16 +651,26 @@ def _write_next_step(verdict: Verdict) -> str:
     if verdict.outcome in (Outcome.SINGLE, Outcome.UNDEFINED, Outcome.WINNER):
         return ""
     if verdict.outcome == Outcome.NOT_SIGNIFICANT:
-        if not verdict.detectable > 0:
-            return "Evaluate more users."
-        smallest = format_fixed(verdict.detectable, count_decimals([verdict.detectable], 1))
-        return f"Evaluate more users: the test has 80% power to detect a difference of {smallest}."
+        return _write_step_to_significance(verdict)
     if all(set(ranking.tied) == set(ranking.ranked) for ranking in verdict.rankings.values()):
         return ""
     if verdict.has_failed_weights:
         return _write_step_after_failed_weights(verdict)
     if verdict.rests_on_unreliable_weights:
         return "Add the estimator `aoa`, evaluate more interactions, or run an A/B test."
+    return _write_step_by_basis(verdict)
+
+
+def _write_step_to_significance(verdict: Verdict) -> str:
+    """Return the next step where propensities are known and the difference is not significant."""
+    if not verdict.detectable > 0:
+        return "Evaluate more users."
+    smallest = format_fixed(verdict.detectable, count_decimals([verdict.detectable], 1))
+    return f"Evaluate more users: the test has 80% power to detect a difference of {smallest}."
+
+
+def _write_step_by_basis(verdict: Verdict) -> str:
+    """Return the next step where no winner can be named, by the source of the propensities."""
     basis = ""
     if verdict.support is not None:
         basis = verdict.support.basis

@@ -175,7 +175,8 @@ def test_a_winner_by_design_is_named_with_its_largest_p_value():
         "largest adjusted p = 0.002."
     )
     assert text.assumption == (
-        "SNIPS is nearly consistent if the propensities known by design are the true ones and users were exposed equally."
+        "SNIPS is nearly consistent if the propensities known by design are the true ones and users were exposed "
+        "equally."
     )
     assert text.next_step == ""
     sentence = conclusion(decide(AB, BA, "design", significant=("ab",)))
