@@ -34,7 +34,7 @@ from ipseval.reporting.formatting import (
     join_names,
     rounds_to_zero,
 )
-from ipseval.reporting.tables import EXPLAIN_HINT, Cell, InterfaceText, Remark, Table, join_sentences
+from ipseval.reporting.tables import EXPLAIN_HINT, LEADING, Cell, InterfaceText, Remark, Table, join_sentences
 from ipseval.utils.checks import check_positive_int, format_count
 from ipseval.utils.notes import RESULT, Note
 
@@ -52,12 +52,15 @@ def build_tables(content: ReportContent, *, digits: int = 2) -> Tables:
     legend: tuple[str, ...] = ()
     if len(content.models) > 1:
         legend = (describe_marks(content),)
+    remarks = tuple(_build_remarks(content))
+    # Below remarks there is no room for the hint: two metrics of five recommenders are to fit on 24 lines.
+    has_room_for_hint = all(remark.name in LEADING for remark in remarks)
     tables = Tables(
         summary=(describe_size(content),),
         warnings=tuple(flag_warnings(content.flags, content.diagnostics["estimator"], content.names)),
         parts=tuple(_build_metric_tables(content, digits)),
-        remarks=tuple(_build_remarks(content)),
-        hint=EXPLAIN_HINT,
+        remarks=remarks,
+        hint=EXPLAIN_HINT if has_room_for_hint else "",
         legend=legend,
     )
     if content.page is None:

@@ -263,7 +263,7 @@ def _write_first_in_log(verdict: Verdict, on_metric: str, *, with_significance: 
     range_clause = f"for {describe_range(verdict.gamma_range)}"
     successor = _describe_successor(verdict)
     if not verdict.weighted:
-        return f"{first} {_join_phrases(criteria)}. By SNIPS, it does so {range_clause}{successor}."
+        return f"{first} {_join_phrases(criteria)}. By SNIPS (not in the table), it does so {range_clause}{successor}."
     if len(criteria) == 1:  # the range is one by SNIPS, which the sentence has not named yet
         range_clause = f"by SNIPS {range_clause}"
     return f"{first} {_join_phrases([*criteria, range_clause])}{successor}."
@@ -297,6 +297,17 @@ def _describe_successor(verdict: Verdict) -> str:
         return ""
     comparative = "larger" if gamma_range.next_above else "smaller"
     return f"; for slightly {comparative} γ, {successor} ranks first"
+
+
+def _describe_successor_on_other_metric(verdict: Verdict) -> str:
+    """Return the clause on the recommender that ranks first beyond the range of γ; "" without one."""
+    gamma_range = verdict.gamma_range
+    assert gamma_range is not None  # the caller states the range
+    if gamma_range.next_above:
+        return f", above which {gamma_range.next_above} ranks first"
+    if gamma_range.next_below:
+        return f", below which {gamma_range.next_below} ranks first"
+    return ""
 
 
 def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str:
@@ -509,6 +520,8 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict, adverb: str) 
         return clause
     if gamma_range:
         clause += f" and by SNIPS for {gamma_range}"
+        if not verdict.weighted:
+            clause += _describe_successor_on_other_metric(verdict)
     if by_weights:
         clause += f", and {verdict.highest_by_weights} by {by_weights}"
     return clause

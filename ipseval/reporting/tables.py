@@ -295,7 +295,9 @@ def join_sentences(sentences: Sequence[str]) -> InterfaceText:
     return InterfaceText(" ".join(sentences), shell=shell)
 
 
-EXPLAIN_HINT = InterfaceText("More: call .explain() on this result", shell="More: --explain")
+EXPLAIN_HINT = InterfaceText(
+    "Call .explain() on this result for details.", shell="Add --explain for details."
+)
 
 
 def _word_for_shell(text: str) -> str:

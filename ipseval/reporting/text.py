@@ -50,21 +50,12 @@ def to_text(tables: Tables) -> str:
 
 
 def _format_remarks(remarks: Sequence[Remark], hint: str = "") -> str:
-    """Return remarks with their names in a column of their own, and the hint after the last line.
-
-    The hint is omitted if the last line is too long for it.
-    """
+    """Return remarks with their names in a column of their own, and the hint as the last one."""
     lines: list[str] = []
     for remark in remarks:
         lines += _wrap_remark(remark)
-    if not hint:
-        return "\n".join(lines)
-
-    if not lines:
-        return hint
-    line_with_hint = lines[-1] + GAP + hint
-    if len(line_with_hint) <= WIDTH:
-        lines[-1] = line_with_hint
+    if hint:
+        lines += _wrap_remark(Remark("More", (hint,)))
     return "\n".join(lines)
 
 

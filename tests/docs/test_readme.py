@@ -69,6 +69,18 @@ def test_the_example_of_the_readme_prints_what_stands_below_it(capsys, tmp_path,
     assert lines(capsys.readouterr().out) == printed.rstrip()
 
 
+def test_the_verdict_without_propensities_on_the_page_on_results_is_that_of_movielens():
+    split = ipseval.split_random(ipseval.read(shared_data("ml-100k") / "u.data", threshold=4), rng=0)
+    models = {
+        "EASE": ipseval.baselines.ease(split.train),
+        "item-kNN": ipseval.baselines.item_knn(split.train),
+    }
+    text = str(ipseval.evaluate(models, split))
+    verdict = text.split("\nVerdict     ")[1].split("\nAssumption")[0]
+    page = (ROOT / "docs/reading-a-result.md").read_text(encoding="utf-8")
+    assert f"\n*{' '.join(verdict.split())}*\n" in page
+
+
 @pytest.mark.parametrize(
     "words", ["unbiased", "confidence interval", "missing not at random", "import ipseval"]
 )

@@ -130,7 +130,7 @@ def test_the_power_law_is_stated_with_the_value_of_gamma(gamma, words):
 )
 def test_the_range_of_gamma_is_stated_with_the_recommender_that_overtakes(gamma_range, clause):
     assert conclusion(replace(decide(AB), gamma_range=gamma_range)).endswith(
-        f". By SNIPS, it does so {clause}"
+        f". By SNIPS (not in the table), it does so {clause}"
     )
     agreeing = replace(decide(AB, AB, gamma=0.0), gamma_range=gamma_range)
     assert conclusion(agreeing).endswith(f" and {clause} Neither is significant.")
@@ -334,7 +334,8 @@ def test_a_change_with_gamma_on_another_metric_is_stated_also_if_the_first_metri
         "(p = 0.002)."
     )
     assert conclusion(replace(decide(AB), gamma_range=early), without_weights).endswith(
-        " On ndcg@10, a ranks first in the log by AOA (p = 0.002 against b) and by SNIPS for γ in [−1, 0.04]."
+        " On ndcg@10, a ranks first in the log by AOA (p = 0.002 against b) and by SNIPS for γ in [−1, 0.04], above "
+        "which b ranks first."
     )
 
 
@@ -344,7 +345,8 @@ def test_the_same_conclusion_on_another_metric_states_a_different_range_of_gamma
     headline = replace(decide(AB), gamma_range=early)
     verdict = replace(decide(AB, metric="ndcg@10"), gamma_range=late)
     assert conclusion(headline, verdict).endswith(
-        " On ndcg@10, a also ranks first in the log by AOA (p = 0.40 against b) and by SNIPS for γ in [−1, 0.04]."
+        " On ndcg@10, a also ranks first in the log by AOA (p = 0.40 against b) and by SNIPS for γ in [−1, 0.04], "
+        "above which b ranks first."
     )
     third = replace(verdict, metric="ap@10")
     assert conclusion(headline, verdict, third).endswith(

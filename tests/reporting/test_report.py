@@ -372,12 +372,10 @@ def test_errors_are_short_where_a_table_is_wider_than_110_columns(rest, shown):
     assert shown in to_text(Tables((), (Table(("a", "b"), (cells,)),))).splitlines()[1][rest:]
 
 
-@pytest.mark.parametrize(("n", "n_lines"), [(98, 1), (99, 2)])
-def test_a_hint_stands_behind_the_last_remark_where_there_is_room(n, n_lines):
-    # A name of 12 columns, 4 letters, a gap of 2; without room the hint is left out.
-    text = to_text(Tables((), (), remarks=(Remark("Data", ("word",)),), hint="h" * (n - 6)))
-    assert len(text.splitlines()) == 1
-    assert text.endswith("h" * (n - 6)) == (n_lines == 1)
+def test_a_hint_is_the_last_remark():
+    remark = Remark("Data", ("word",))
+    text = to_text(Tables((), ("table",), remarks=(remark,), hint="Call .explain() for details."))
+    assert text == "table\n\nData        word\nMore        Call .explain() for details."
 
 
 def test_a_word_with_hyphens_is_not_broken():

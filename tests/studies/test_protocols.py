@@ -366,5 +366,5 @@ def test_study_prints_the_effect_of_each_choice(random_order: ProtocolStudy) -> 
     text = " ".join(printed.split())
     assert f"Other splits change the order of recommenders in {n_changed} of {len(between)} compar" in text
     assert f"in {n_clear} of them beyond its uncertainty." in text
-    assert printed.endswith("More: call .explain() on this result")
+    assert printed.endswith("More        Call .explain() on this result for details.")
     assert "Notes" in repr(result.explain())
