@@ -299,17 +299,6 @@ def _describe_successor(verdict: Verdict) -> str:
     return f"; for slightly {comparative} γ, {successor} ranks first"
 
 
-def _describe_successor_on_other_metric(verdict: Verdict) -> str:
-    """Return the clause on the recommender that ranks first beyond the range of γ; "" without one."""
-    gamma_range = verdict.gamma_range
-    assert gamma_range is not None  # the caller states the range
-    if gamma_range.next_above:
-        return f", above which {gamma_range.next_above} ranks first"
-    if gamma_range.next_below:
-        return f", below which {gamma_range.next_below} ranks first"
-    return ""
-
-
 def _write_first_by_weights(verdict: Verdict, *, with_significance: bool) -> str:
     """Return the sentence on the recommender that ranks first by the weighted estimates.
 
@@ -521,7 +510,7 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict, adverb: str) 
     if gamma_range:
         clause += f" and by SNIPS for {gamma_range}"
         if not verdict.weighted:
-            clause += _describe_successor_on_other_metric(verdict)
+            clause += _describe_successor(verdict)
     if by_weights:
         clause += f", and {verdict.highest_by_weights} by {by_weights}"
     return clause
@@ -573,7 +562,7 @@ def _write_assumption(verdict: Verdict) -> str:
         if verdict.needs_equal_exposure:
             # A small bias remains because the number of held-out interactions of a user is random.
             level = "nearly consistent"
-            condition += " and users were exposed equally"
+            condition += " and users were equally exposed"
         return f"{verdict.name_estimator(verdict.weighted)} is {level} if {condition}."
     assumptions = _list_assumptions(verdict)
     sentences = []

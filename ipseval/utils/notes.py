@@ -149,8 +149,8 @@ def _word_smoothed_propensities(n: int, share: float) -> str:
     interactions = format_count(n, "interaction")
     verbs = ("gets", "carries") if n == 1 else ("get", "carry")
     return (
-        f"{interactions} of {item} outside training {verbs[0]} a smoothed propensity and {verbs[1]} {share:.0%} of "
-        "the weight"
+        f"{interactions} of {item} that no user has in training {verbs[0]} a smoothed propensity and {verbs[1]} "
+        f"{share:.0%} of the weight"
     )
 
 

@@ -175,8 +175,8 @@ def test_a_winner_by_design_is_named_with_its_largest_p_value():
         "largest adjusted p = 0.002."
     )
     assert text.assumption == (
-        "SNIPS is nearly consistent if the propensities known by design are the true ones and users were exposed "
-        "equally."
+        "SNIPS is nearly consistent if the propensities known by design are the true ones and users were equally "
+        "exposed."
     )
     assert text.next_step == ""
     sentence = conclusion(decide(AB, BA, "design", significant=("ab",)))
@@ -334,8 +334,8 @@ def test_a_change_with_gamma_on_another_metric_is_stated_also_if_the_first_metri
         "(p = 0.002)."
     )
     assert conclusion(replace(decide(AB), gamma_range=early), without_weights).endswith(
-        " On ndcg@10, a ranks first in the log by AOA (p = 0.002 against b) and by SNIPS for γ in [−1, 0.04], above "
-        "which b ranks first."
+        " On ndcg@10, a ranks first in the log by AOA (p = 0.002 against b) and by SNIPS for γ in [−1, 0.04]; for "
+        "slightly larger γ, b ranks first."
     )
 
 
@@ -345,8 +345,8 @@ def test_the_same_conclusion_on_another_metric_states_a_different_range_of_gamma
     headline = replace(decide(AB), gamma_range=early)
     verdict = replace(decide(AB, metric="ndcg@10"), gamma_range=late)
     assert conclusion(headline, verdict).endswith(
-        " On ndcg@10, a also ranks first in the log by AOA (p = 0.40 against b) and by SNIPS for γ in [−1, 0.04], "
-        "above which b ranks first."
+        " On ndcg@10, a also ranks first in the log by AOA (p = 0.40 against b) and by SNIPS for γ in [−1, 0.04]; "
+        "for slightly larger γ, b ranks first."
     )
     third = replace(verdict, metric="ap@10")
     assert conclusion(headline, verdict, third).endswith(

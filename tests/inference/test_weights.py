@@ -430,7 +430,7 @@ def test_positives_with_a_smoothed_propensity_are_counted_with_their_weight():
     assert diagnosis.n_smoothed == 2
     assert diagnosis.smoothed_share == pytest.approx(2 / 2.25)
     assert diagnosis.rare_share == diagnosis.smoothed_share  # n* = 3 is not rare
-    text = "2 interactions of items outside training get a smoothed propensity and carry 89% of the weight"
+    text = "2 interactions of items that no user has in training get a smoothed propensity and carry 89% of the weight"
     assert text in [str(note) for note in diagnosis.cautions]
     first, second = (WeightTotals.from_sample(sample, propensity, weighted=True) for _ in range(2))
     merged = first.merge(second).diagnostics(SampleSize.from_sample(sample), propensity)
