@@ -321,9 +321,8 @@ def sdist(session: nox.Session, versions: str) -> None:
 
 
 def readme_commands(readme: Path) -> list[str]:
-    """Return the commands under "Quick start" in the README."""
-    section = re.search(r"## Quick start\n(.*?)\n## ", readme.read_text("utf-8"), re.DOTALL)
-    commands = re.findall(r"```sh\n(.*?)\n```", section[1] if section else "", re.DOTALL)
+    """Return the two commands of the README."""
+    commands = re.findall(r"```sh\n(.*?)\n```", readme.read_text("utf-8"), re.DOTALL)
     if len(commands) != 2:
         raise ValueError(f"the README should have two commands; it has {commands}")
     return commands

@@ -34,7 +34,6 @@ def simulate_panels() -> tuple[Panel, Panel, Panel]:
     is_popular = np.arange(N_FILMS) < N_POPULAR  # and in the list of the recommender
     propensity = np.where(is_popular, POPULAR_PROPENSITY, NICHE_PROPENSITY)
     observed = (rng.random((N_USERS, N_FILMS)) < propensity).astype(float)
-    observed = observed[observed.any(axis=1)]
     weights = observed / propensity
     aoa = (observed @ is_popular / observed.sum(axis=1)).mean()
     snips = (weights @ is_popular).sum() / weights.sum()

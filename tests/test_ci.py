@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -85,3 +86,15 @@ def test_actions_and_workflows_can_be_parsed():
     assert len(workflows) > 3
     for path in (root / "action.yml", *workflows):
         assert isinstance(yaml.safe_load(path.read_text("utf-8")), dict)
+
+
+def test_the_commands_of_the_readme_are_run_and_a_readme_without_both_is_an_error(tmp_path):
+    shutil.copy(SCRIPT.parents[1] / "README.md", tmp_path)
+    status, first = run_function("command_of_readme", "1", cwd=tmp_path)
+    assert (status, first.split()[-2:]) == (0, ["ipseval", "demo"])
+    status, second = run_function("command_of_readme", "2", cwd=tmp_path)
+    assert (status, second.split()[-3:]) == (0, ["python", "-m", "pytest"])
+    (tmp_path / "README.md").write_text("```sh\nipseval demo\n```\n")
+    assert run_function("command_of_readme", "1", cwd=tmp_path)[0] != 0
+    # An error within `bash -c "$(…)"` would be ignored, so that no test runs.
+    assert '"$(command_of_readme' not in SCRIPT.read_text("utf-8")

@@ -9,8 +9,8 @@ from tests.conftest import ROOT
 def test_the_panels_have_the_values_of_the_example():
     truth, observed, weighted = concept_figure.simulate_panels()
     page = (ROOT / "docs" / "concepts.md").read_text("utf-8")
-    assert f"{{'truth': {truth.recall:.2f}, 'AOA': {observed.recall:.2f}}}" in page
-    assert f"'SNIPS pooled': {weighted.recall:.2f}" in page
+    assert f"truth {truth.recall:.2f}, AOA {observed.recall:.2f}, IPS" in page
+    assert f", SNIPS {weighted.recall:.2f}\n" in page
     assert observed.likes[:10].min() > 5 * observed.likes[10:].max()
 
 
