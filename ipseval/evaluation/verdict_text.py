@@ -572,7 +572,7 @@ def _write_assumption(verdict: Verdict) -> str:
         users = f"{EQUAL_EXPOSURE}, " if verdict.needs_equal_exposure else ""
         sentences.append(
             f"{verdict.name_estimator(verdict.unweighted)}: uniform exposure. "
-            f"SNIPS at any γ: {users}propensities ∝ {POWER_OF_POPULARITY}."
+            f"SNIPS at γ: {users}propensities ∝ {POWER_OF_POPULARITY}."
         )
     elif verdict.unweighted:
         sentences.append(
@@ -709,7 +709,7 @@ def _list_results(verdict: Verdict) -> str:
     columns = "all columns"
     if n_columns == 1:
         columns = verdict.name_estimator(verdict.columns[0])
-    elif verdict.has_failed_weights:
+    elif verdict.has_failed_weights or _is_unreliable(verdict):
         columns = verdict.name_estimator(verdict.unweighted)
     elif n_columns == 2:
         columns = "both columns"

@@ -113,7 +113,7 @@ def test_two_versions_need_five_statements_and_count_every_fault_of_the_files(fi
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_variant_with_weights_prints_what_the_page_shows(files, monkeypatch, capsys):
     monkeypatch.chdir(files)
-    variant = PAGE.partition("### Variant: the lists were drawn with some chance\n")[2]
+    variant = PAGE.partition("### Variant: whole lists were drawn at random")[2]
     block, output = re.search(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", variant, BLOCK_FLAGS).groups()
     exec(compile(block, "variant", "exec"), {})
     assert capsys.readouterr().out == output

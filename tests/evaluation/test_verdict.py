@@ -556,4 +556,4 @@ def test_a_range_of_gamma_states_the_assumption_of_the_estimator_that_it_is_comp
     compared = {name: models[name] for name in ("taste", "niche")}
     evaluation = ipseval.evaluate(compared, split, metrics=["recall@10"], estimators=[unweighted])
     users = "equally exposed users, " if is_stated else ""
-    assert f"SNIPS at any γ: {users}propensities ∝" in evaluation.verdict
+    assert f"SNIPS at γ: {users}propensities ∝" in evaluation.verdict

@@ -148,10 +148,12 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     without_weights = replace(decide(AB), gamma_range=gamma_range, needs_equal_exposure=True)
     text = write_verdict([without_weights])
     assert text.assumption == (
-        "AOA: uniform exposure. SNIPS at any γ: equally exposed users, propensities ∝ popularity^((γ+1)/2)."
+        "AOA: uniform exposure. SNIPS at γ: equally exposed users, propensities ∝ popularity^((γ+1)/2)."
     )
     pooled = write_verdict([replace(without_weights, needs_equal_exposure=False)])
-    assert pooled.assumption == "AOA: uniform exposure. SNIPS at any γ: propensities ∝ popularity^((γ+1)/2)."
+    assert (
+        pooled.assumption == "AOA: uniform exposure. SNIPS at γ: propensities ∝ popularity^((γ+1)/2)."
+    )
     assert text.next_step == f"{SHOW} AOA and the range of γ."
 
 

@@ -158,7 +158,7 @@ def test_latex_states_the_assumption_below_the_table(evaluation):
     notes = re.findall(r"^ *\\item (.*)$", evaluation.to_latex(), re.MULTILINE)
     assert [note.split(r"$\gamma$")[0] for note in notes[1:3]] == [
         "Split: random per user, 0.4 test.",
-        "AOA: uniform exposure. SNIPS at any ",
+        "AOA: uniform exposure. SNIPS at ",
     ]
     assert " ranks first for " in notes[3]
     assert notes[4:] == [
