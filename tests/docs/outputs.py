@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import ipseval
 from ipseval.cli import main
 from reproductions.tables import data_folder
 from tests.docs.cookbook_files import write_files
@@ -201,7 +202,7 @@ def write_gate() -> None:
 
 
 def write_readme() -> None:
-    """Write the output of the example of the README, which reads MovieLens 100K."""
+    """Write the outputs of the README, and of the first example on reading a result, from MovieLens 100K."""
     log = data_folder() / "ml-100k" / "u.data"
     if not log.exists():
         print(f"README.md is left as it is: there is no {log}")
@@ -211,6 +212,21 @@ def write_readme() -> None:
     text = path.read_text("utf-8").replace("```output\n", "```text\n")
     page = replace_outputs(text, lambda kind, block: print_block(block, {}), share_names=False)
     path.write_text(page.replace("```text\n", "```output\n"), "utf-8")
+
+    path = DOCS / "reading-a-result.md"
+    text = path.read_text("utf-8")
+    (shown,) = re.findall(r"```output\n(.*?)```", text, re.DOTALL)
+    path.write_text(text.replace(f"output\n{shown}", f"output\n{print_default_result(log)}\n"), "utf-8")
+
+
+def print_default_result(log: Path) -> str:
+    """Return what is printed for two recommenders on MovieLens 100K without further arguments."""
+    split = ipseval.split_random(ipseval.read(log, threshold=4), test_fraction=0.2, rng=0)
+    models = {
+        "EASE": ipseval.baselines.ease(split.train),
+        "item-kNN": ipseval.baselines.item_knn(split.train),
+    }
+    return strip_lines(str(ipseval.evaluate(models, split)))
 
 
 def list_writers() -> dict[str, Callable[[], None]]:

@@ -62,7 +62,7 @@ def test_the_page_on_reading_a_result_explains_the_lines_of_the_tutorial():
     page = (PAGE.parent / "reading-a-result.md").read_text("utf-8")
     text = page.split("## A verdict that names a winner")[0]
     quotations = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(quotations) == 5
+    assert len(quotations) == 4
     tutorial = PAGE.read_text("utf-8")
     assert [quotation for quotation in quotations if quotation not in tutorial] == []
 

@@ -151,9 +151,7 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
         "AOA: uniform exposure. SNIPS at γ: equally exposed users, propensities ∝ popularity^((γ+1)/2)."
     )
     pooled = write_verdict([replace(without_weights, needs_equal_exposure=False)])
-    assert (
-        pooled.assumption == "AOA: uniform exposure. SNIPS at γ: propensities ∝ popularity^((γ+1)/2)."
-    )
+    assert pooled.assumption == "AOA: uniform exposure. SNIPS at γ: propensities ∝ popularity^((γ+1)/2)."
     assert text.next_step == f"{SHOW} AOA and the range of γ."
 
 
