@@ -225,7 +225,7 @@ def test_the_table_of_the_page_on_complete_logs_is_what_held_out_computes():
     p = in_the_log.held_out(test_fraction=0.2, popularity_source="log").item
     page = (DOCS / "complete-logs.md").read_text(encoding="utf-8")
     assert f"| 0.01 | 0.02 | 2.0 | {p[0]:.4f} | {p[1]:.4f} | {p[1] / p[0]:.1f} |" in page
-    assert f"| 0.4 | 0.8 | 2.0 | {p[2]:.2f} | {p[3]:.2f} | {p[3] / p[2]:.1f} |" in page
+    assert f"| 0.4 | 0.8 | 2.0 | {p[2]:.3f} | {p[3]:.3f} | {p[3] / p[2]:.1f} |" in page
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -77,7 +77,9 @@ def test_the_tutorial_states_the_true_values_of_the_simulation():
     }
     popularity, ease = world.truth(models, ["recall@10"], split)["ideal"]
     text = " ".join(PAGE.read_text("utf-8").split())
-    assert f"the recall@10 of *popularity* is {popularity:.3f}." in text
+    assert f"the true recall@10 of *popularity* is {popularity:.3f}." in text
+    errors = f"AOA (0.524) is too high by {0.524 - popularity:.3f}, and SNIPS with γ = 0 (0.160) only by"
+    assert f"{errors} {0.16 - popularity:.3f}." in text
     assert f"the true difference of the two recommenders is {abs(ease - popularity):.4f}." in text
     assert f"{split.test.activity[split.test.activity > 0].mean():.1f} on average" in text
 
