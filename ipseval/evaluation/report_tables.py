@@ -129,12 +129,11 @@ def _describe_weights(content: ReportContent) -> str:
     support = verdict.support
     if support is None:
         return ""
-    by_weights = f"by {verdict.name_estimator(verdict.weighted)}"
-    without_weights = (
-        f"by {verdict.name_estimator(verdict.unweighted)}" if verdict.unweighted else "unweighted"
-    )
+    comparison = f"{support.ess_equal:,.0f} unweighted"
+    if verdict.unweighted:
+        comparison = f"{support.ess_unweighted:,.0f} by {verdict.name_estimator(verdict.unweighted)}"
     sentence = (
-        f"Effective sample size {support.ess:,.0f} {by_weights}, {support.ess_equal:,.0f} {without_weights}, of "
+        f"Effective sample size {support.ess:,.0f} by {verdict.name_estimator(verdict.weighted)}, {comparison}, of "
         f"{support.n_interactions:,} interactions"
     )
     if support.quality in ("low", "unreliable"):  # a caution states clipped weights

@@ -218,6 +218,9 @@ class WeightSupport:
         γ of a power law; None for other propensities.
     ess, ess_equal : float
         Effective sample size with these weights, and with equal weights.
+    ess_unweighted : float
+        Effective sample size of the unweighted estimator of the verdict, which differs from `ess_equal` if the two
+        estimators have different estimands; NaN without one.
     n_interactions : int
         Held-out interactions that have a weight.
     flag : str
@@ -232,6 +235,7 @@ class WeightSupport:
     gamma: float | None
     ess: float
     ess_equal: float
+    ess_unweighted: float
     n_interactions: int
     flag: str = ""
     clipped_share: float = 0.0
@@ -430,9 +434,9 @@ class Evidence:
                 return estimator.uses_unbiased_form
         return False
 
-    def support(self, metric: str, estimator: str) -> WeightSupport:
-        """Return the reliability of the weighted estimates of a metric."""
-        diagnostics = self.weights[estimator]
+    def support(self, metric: str, weighted: str, unweighted: str) -> WeightSupport:
+        """Return the reliability of the weighted estimates of a metric; `unweighted` is "" without AOA."""
+        diagnostics = self.weights[weighted]
         basis = "assumed"
         gamma = None
         if self.propensity is not None:
@@ -443,8 +447,9 @@ class Evidence:
             gamma=gamma,
             ess=diagnostics.ess_own,
             ess_equal=diagnostics.ess_equal,
+            ess_unweighted=self.weights[unweighted].ess_own if unweighted else NAN,
             n_interactions=diagnostics.n_positives,
-            flag=join_notes(*self.flags.get((metric, estimator), ())),
+            flag=join_notes(*self.flags.get((metric, weighted), ())),
             clipped_share=diagnostics.clipped_share,
             failing_models=self.failing_models,
         )
@@ -503,7 +508,7 @@ def _decide_verdict(metric: str, rankings: Mapping[str, ModelRanking], evidence:
     unweighted, weighted = choose_estimators(evidence.estimators, unreliable)
     support = None
     if weighted:
-        support = evidence.support(metric, weighted)
+        support = evidence.support(metric, weighted, unweighted)
     verdict = Verdict(
         metric=metric,
         rankings=rankings,
@@ -529,7 +534,7 @@ def decide_outcome(verdict: Verdict) -> Outcome:
         if len(verdict.rankings[verdict.weighted].top_group) == 1:
             return Outcome.WINNER
         return Outcome.NOT_SIGNIFICANT
-    if _contradicts_impressions(verdict):
+    if verdict.has_failed_weights or verdict.rests_on_unreliable_weights or _contradicts_impressions(verdict):
         return Outcome.NO_VERDICT
     if verdict.primary_ranking.tied:
         return Outcome.TIED
@@ -554,13 +559,8 @@ def _rests_on_design(verdict: Verdict) -> bool:
 
 
 def _contradicts_impressions(verdict: Verdict) -> bool:
-    """Return whether weights from impressions, or by design, are insufficient or rank another first than AOA.
-
-    Weights that failed allow no verdict without AOA either, and unreliable ones none where AOA was not computed.
-    """
+    """Return whether weights from impressions, or by design, are insufficient or rank another first than AOA."""
     support = verdict.support
-    if verdict.has_failed_weights or verdict.rests_on_unreliable_weights:
-        return True
     if support is None or not verdict.unweighted or support.gamma is not None:
         return False
     if support.basis not in ("design", "logged", "fitted"):

@@ -135,7 +135,7 @@ def _write_insignificant_first(verdict: Verdict, on_metric: str) -> str:
 
 
 def _write_conflict_of_weights(verdict: Verdict, on_metric: str) -> list[str]:
-    """Return why weights from impressions allow no verdict, with both effective sample sizes."""
+    """Return why the weights allow no verdict, with both effective sample sizes where AOA was computed."""
     support = verdict.support
     assert support is not None  # this outcome requires weights
     if verdict.has_failed_weights:
@@ -156,13 +156,13 @@ def _write_conflict_of_weights(verdict: Verdict, on_metric: str) -> list[str]:
         return [
             f"No verdict{on_metric}: {verdict.highest_model} ranks first in the log, but the weights rest on few "
             "interactions.",
-            f"Effective sample size: {support.ess_equal:,.0f} for {unweighted}, {support.ess:,.0f} for "
+            f"Effective sample size: {support.ess_unweighted:,.0f} for {unweighted}, {support.ess:,.0f} for "
             f"{weighted} ({support.quality}).",
         ]
     return [
         f"No verdict{on_metric}: in the log, {verdict.highest_model} ranks first by {unweighted}, but "
         f"{verdict.highest_by_weights} ranks first by {_name_estimator(verdict, verdict.weighted)}.",
-        f"Effective sample sizes: {support.ess_equal:,.0f} and {support.ess:,.0f} ({support.quality}).",
+        f"Effective sample sizes: {support.ess_unweighted:,.0f} and {support.ess:,.0f} ({support.quality}).",
     ]
 
 
@@ -427,8 +427,10 @@ def _summarize_same_conclusion(headline: Verdict, gamma_range: str, *, is_single
         by_weights = f"{headline.highest_by_weights} by {headline.name_estimator(headline.weighted)}"
         return f"{by_primary} and {by_weights}, {significance}"
     clause = f"{headline.highest_model} also ranks first, {significance}"
-    if gamma_range:
-        clause += f", and {'stays first' if len(labels) > 1 else 'by SNIPS'} for {gamma_range}"
+    if gamma_range and len(labels) > 1:
+        clause += f", and stays first for {gamma_range}"
+    elif gamma_range:  # no sentence has named SNIPS
+        clause += f", and by SNIPS for {gamma_range}"
     return clause
 
 

@@ -120,8 +120,8 @@ def test_outcomes_without_a_comparison(values, outcome):
     ],
 )
 def test_a_low_sample_size_is_a_share_of_that_with_equal_weights_or_below_a_hundred(ess, ess_equal, quality):
-    assert WeightSupport("fitted", None, ess, ess_equal, 2000).quality == quality
-    assert WeightSupport("fitted", None, ess, ess_equal, 2000, "few").quality == "unreliable"
+    assert WeightSupport("fitted", None, ess, ess_equal, ess_equal, 2000).quality == quality
+    assert WeightSupport("fitted", None, ess, ess_equal, ess_equal, 2000, "few").quality == "unreliable"
 
 
 def test_rows_are_ordered_by_the_first_printed_column():
@@ -557,3 +557,26 @@ def test_a_range_of_gamma_states_the_assumption_of_the_estimator_that_it_is_comp
     evaluation = ipseval.evaluate(compared, split, metrics=["recall@10"], estimators=[unweighted])
     users = "equally exposed users, " if is_stated else ""
     assert f"SNIPS at γ: {users}propensities ∝" in evaluation.verdict
+
+
+@pytest.mark.parametrize(
+    ("unweighted", "weighted"),
+    [("aoa", "snips-global"), ("aoa-pooled", "snips-global"), ("aoa", "snips-pooled"), ("aoa", "ips")],
+)
+def test_the_line_on_weights_states_the_size_of_the_estimators_that_it_names(unweighted, weighted):
+    world = World(n_users=300, n_items=80, mean_relevant=20, gamma=0.3, rng=0)
+    split = world.split(rng=1)
+    evaluation = ipseval.evaluate(
+        world.example_models(split, rng=2),
+        split,
+        propensity=ipseval.KnownPropensity(item=world.propensity.item),
+        metrics=["recall@10"],
+        estimators=[unweighted, weighted],
+        n_relevant=world.n_relevant,
+    )
+    sizes = evaluation.diagnostics.set_index("estimator")["ess_own"]
+    names = {"aoa": "AOA", "aoa-pooled": "AOA pooled", "snips-global": "SNIPS", "ips": "IPS"}
+    names["snips-pooled"] = "SNIPS pooled"
+    sentence = f"Effective sample size {sizes[weighted]:,.0f} by {names[weighted]}, "
+    sentence += f"{sizes[unweighted]:,.0f} by {names[unweighted]}, of "
+    assert sentence in " ".join(str(evaluation).split())

@@ -80,6 +80,7 @@ def build_verdict(case: Situation) -> Verdict:
             gamma=0.0 if case.is_power_law else None,
             ess=ESS[case.quality],
             ess_equal=ESS_EQUAL,
+            ess_unweighted=ESS_EQUAL,
             n_interactions=2000,
             flag="few interactions dominate" if case.quality == "unreliable" else "",
             clipped_share=0.21 if case.quality == "clipped" else 0.2,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -70,7 +72,7 @@ def decide(
     evidence = Evidence(
         estimators=[resolve_estimator(label) for label in labels],
         propensity=propensity if weighted is not None else None,
-        weights={SNIPS: diagnostics},
+        weights={AOA: replace(diagnostics, ess_own=1000.0), SNIPS: diagnostics},
         flags={(metric, SNIPS): flag},
         cells_with_guarantee=frozenset({(metric, AOA), (metric, SNIPS)} if has_guarantee else ()),
         consistent_cells=frozenset({(metric, SNIPS)} if has_guarantee else ()),

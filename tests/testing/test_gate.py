@@ -317,7 +317,7 @@ def test_weights_contradict_bounds_of_opposite_sign_and_bounds_that_do_not_show_
 def make_verdict(basis: str, first: str = "v1", ess: float = 900.0) -> Verdict:
     """Return a verdict whose weighted estimates put one recommender first."""
     standings = {label: ModelRanking(label, (first,), (first,), NAN) for label in ("aoa", "snips-global")}
-    support = WeightSupport(basis, None, ess, 1000.0, 2000)
+    support = WeightSupport(basis, None, ess, 1000.0, 1000.0, 2000)
     return Verdict("recall@5", standings, "aoa", "snips-global", support=support)
 
 
