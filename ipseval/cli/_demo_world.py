@@ -112,7 +112,8 @@ class Demo(Reported):
             f"{weighted[HEADLINE]:.4f} for SNIPS global.",
             f"            SNIPS global removes {reduction.min():.0%} to {reduction.max():.0%} of the error on the "
             f"{format_count(len(errors), 'metric')}.",
-            "Assumption  The weights use the true propensities of the simulation. A log of clicks does not contain them.",
+            "Assumption  The weights use the true propensities of the simulation. A log of clicks does not contain "
+            "them.",
         ]
 
     def _introduction(self) -> str:
