@@ -352,7 +352,7 @@ def parse_reference_values(
                 "old:recall@10=0.081+-0.006."
             ) from None
         subject: str | tuple[str, ...] = name
-        if options.source == "ab-ratio":
+        if options.source == "randomised-ratio":
             subject = tuple(name.split("/"))
         values.setdefault(subject, {})[metric] = estimate
     return values or None

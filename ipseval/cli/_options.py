@@ -270,12 +270,12 @@ def add_correction(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME:METRIC=VALUE+-ERROR",
         help="value of a recommender from an experiment with its standard error, as in "
-        "old:recall@10=0.081+-0.006; with --source ab-ratio the ratio of two recommenders, as in "
+        "old:recall@10=0.081+-0.006; with --source randomised-ratio the ratio of two recommenders, as in "
         "new/old:recall@10=1.08+-0.03; may be repeated",
     )
     group.add_argument(
         "--source",
-        choices=("randomised", "ab-ratio"),
+        choices=("randomised", "randomised-ratio"),
         help="measurement of the reference values; required with --reference-values",
     )
 

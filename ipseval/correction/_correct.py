@@ -109,10 +109,10 @@ def correct(
         of the log can be estimated more directly from them than from positives.
     reference_values : mapping, optional
         Name of a recommender -> metric -> (value, standard error), measured in an experiment where items were
-        shown at random: the mean over all relevant pairs outside training. With source="ab-ratio" the keys
-        are pairs of names, and values are ratios: {("new", "old"): {"recall@10": (1.08, 0.03)}}. A
-        click-through rate is neither.
-    source : {"randomised", "ab-ratio"}, optional
+        shown at random: the mean over all relevant pairs outside training. With source="randomised-ratio" the
+        keys are pairs of names, and the values are ratios of such means, which were measured on the same users
+        and items: {("new", "old"): {"recall@10": (1.08, 0.03)}}. A click-through rate is neither.
+    source : {"randomised", "randomised-ratio"}, optional
         How the reference values were measured; required with them.
     metrics : labels or objects, default ("recall@10", "mean_dcg@10")
         Averages over relevant items: atop, recall@k, mean_dcg@k.
@@ -477,7 +477,7 @@ def correct_ranks(
         As in `correct`. Default: the impressions from which the positives come, where there are any.
     reference_values : mapping, optional
         Values of recommenders that were measured in an experiment, as in `correct`.
-    source : {"randomised", "ab-ratio"}, optional
+    source : {"randomised", "randomised-ratio"}, optional
         How the reference values were measured; required with them.
     prior : CorrectionPrior, optional
         Prior distribution of the correction strength.
@@ -591,7 +591,7 @@ def correct_path(
         The exposure from which they come, for their weights and for the counts in the report and the plan.
     reference_values : mapping, optional
         Values of recommenders that were measured in an experiment, as in `correct`.
-    source : {"randomised", "ab-ratio"}, optional
+    source : {"randomised", "randomised-ratio"}, optional
         How the reference values were measured; required with them.
     prior : CorrectionPrior, optional
         Prior distribution of the correction strength.

@@ -42,8 +42,6 @@ class MetricOrder:
         E[max θ] − E[θ]: the average loss of choosing a recommender instead of the best recommender.
     p_better : (n_models, n_models) array
         P(θ_row > θ_column).
-    is_informed : bool
-        Whether the posterior uses random exposure or interactions, in addition to the positives of the log.
     is_explained : bool
         Whether the model of exposure fits the log. If not, there is no leader.
     n_exposed : int
@@ -61,10 +59,14 @@ class MetricOrder:
     ci_high: FloatArray
     expected_regret: FloatArray
     p_better: FloatArray
-    is_informed: bool = False
     is_explained: bool = True
     n_exposed: int = 0
     sample_lead: FloatArray | None = None
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether `p_better` rests on random items and a fitting model, and not mainly on the prior."""
+        return self.sample_lead is not None and self.is_explained
 
     def probability_better(self, model: str, reference: str) -> float:
         """Return P(model better than reference)."""

@@ -16,8 +16,8 @@ from ipseval.utils.checks import check_choice, check_real, check_type
 from ipseval.utils.types import BoolArray, FloatArray
 
 RANDOMISED = "randomised"
-AB_RATIO = "ab-ratio"
-Source = Literal["randomised", "ab-ratio"]
+RANDOMISED_RATIO = "randomised-ratio"
+Source = Literal["randomised", "randomised-ratio"]
 # (recommender, or recommender and reference) -> metric -> (value, standard error)
 ReferenceValuesLike = Mapping[Any, Mapping[str, tuple[float, float]]]
 
@@ -82,7 +82,7 @@ def parse_reference_values(
         [0, 1], ratios that are not above 0, and standard errors that are not above 0.
     """
     if source is not None:
-        check_choice("source", source, (RANDOMISED, AB_RATIO))
+        check_choice("source", source, (RANDOMISED, RANDOMISED_RATIO))
     if reference_values is None:
         if source is not None:
             raise InputError(
@@ -95,8 +95,8 @@ def parse_reference_values(
     if source is None:
         raise InputError(
             "requires source: 'randomised' if the values are the metric itself, measured "
-            "where items were shown at random, or 'ab-ratio' if they are ratios of two recommenders in an "
-            "A/B test. A click-through rate is neither.",
+            "where items were shown at random, or 'randomised-ratio' if they are ratios of such values of two "
+            "recommenders. A click-through rate is neither.",
             argument="reference_values",
         )
     values = []
@@ -123,13 +123,13 @@ def _parse_arm(arm: Any, source: Source) -> tuple[str, str]:
         if not isinstance(arm, str):
             raise InputError(
                 f"the keys of reference_values must be names of recommenders with source='randomised'; got "
-                f"{arm!r:.80}. Pass source='ab-ratio' for ratios of two recommenders."
+                f"{arm!r:.80}. Pass source='randomised-ratio' for ratios of two recommenders."
             )
         return arm, ""
     is_pair = isinstance(arm, tuple) and len(arm) == 2 and all(isinstance(name, str) for name in arm)
     if not is_pair or "" in arm:
         raise InputError(
-            "the keys of reference_values must be pairs of names with source='ab-ratio', such as "
+            "the keys of reference_values must be pairs of names with source='randomised-ratio', such as "
             f'("new", "old"); got {arm!r:.80}. Pass source=\'randomised\' for values of the metric itself.'
         )
     return arm[0], arm[1]
@@ -141,7 +141,7 @@ def _parse_value_and_error(name: str, pair: object, source: Source) -> tuple[flo
         raise InputError(f"{name} must be (value, standard error); got {pair!r:.80}. Pass two numbers.")
     value = check_real(name, pair[0])
     std_error = check_real(f"the standard error of {name}", pair[1])
-    if source == AB_RATIO and value <= 0:
+    if source == RANDOMISED_RATIO and value <= 0:
         raise InputError(f"{name} must be above 0; got {value:g}. Pass the ratio of the two values.")
     if source == RANDOMISED and not 0 <= value <= 1:
         raise InputError(f"{name} must be from 0 to 1; got {value:g}. Divide percentages by 100.")

@@ -163,10 +163,14 @@ def _head_line(report: CorrectionReport) -> str:
 
 
 def verdict_sentences(report: CorrectionReport) -> list[str]:
-    """Return the conclusion by the first metric, its reason and regret, and the remaining metrics."""
+    """Return the conclusion by the first metric, its reason and regret, and the remaining metrics.
+
+    Without random items, or with a model that does not fit the log, the probabilities and the regret rest on
+    assumptions about exposure, so they are not printed.
+    """
     first = report.orders[0]
-    lines = [" ".join([*_conclusion(first), *_explain_missing_winner(first, report.has_sample)])]
-    if len(first.models) > 1:
+    lines = [" ".join([*_conclusion(first), *_explain_missing_winner(first)])]
+    if len(first.models) > 1 and first.has_probabilities:
         choice = choose_recommender(first)
         regret = format_regret(first.get_regret(choice))
         lines.append(f"Expected regret of choosing {choice}: {regret} {first.metric}.")
@@ -184,10 +188,10 @@ def verdict_sentences(report: CorrectionReport) -> list[str]:
 
 
 def _is_same_conclusion(order: MetricOrder, first: MetricOrder) -> bool:
-    """Return whether two metrics have the same first recommender, leader, choice and tie."""
+    """Return whether two metrics have the same first recommender, leader, printed choice and tie."""
     return (
         find_leader(order) == find_leader(first)
-        and choose_recommender(order) == choose_recommender(first)
+        and (not first.has_probabilities or choose_recommender(order) == choose_recommender(first))
         and order.models[0] == first.models[0]
         and bool(find_tied_first(order)) == bool(find_tied_first(first))
     )
@@ -209,30 +213,25 @@ def _conclusion(order: MetricOrder) -> list[str]:
         if leader == aoa_first:
             return [sentence]
         return [sentence, f"{aoa_first} ranks first by AOA."]
+    sentences = [f"No clear winner. {aoa_first} ranks first by AOA."]
+    if not order.has_probabilities:
+        return sentences
     choice = choose_recommender(order)
-    if choice != aoa_first:
-        probability = _format_pair(order, choice, aoa_first)
-        return [
-            f"No clear winner. {aoa_first} ranks first by AOA.",
-            f"{probability}, so {choice} is the better choice.",
-        ]
-    second = order.models[1]
-    return [
-        f"No clear winner. {aoa_first} ranks first by AOA.",
-        f"{_format_pair(order, aoa_first, second)}.",
-    ]
+    if choice == aoa_first:
+        return [*sentences, f"{_format_pair(order, aoa_first, order.models[1])}."]
+    probability = _format_pair(order, choice, aoa_first)
+    return [*sentences, f"{probability}, so {choice} is the better choice."]
 
 
-def _explain_missing_winner(order: MetricOrder, has_sample: bool) -> list[str]:
+def _explain_missing_winner(order: MetricOrder) -> list[str]:
     """Return the reason why there is no winner; empty with a winner, a tie, or a single recommender."""
     if len(order.models) == 1 or find_tied_first(order) or find_leader(order) is not None:
         return []
     if not order.is_explained:
-        advice = "; report the random sample instead" if has_sample else ""
+        advice = "; report the random sample instead" if order.sample_lead is not None else ""
         return [f"The model of exposure does not fit this log, so no winner is named{advice}."]
     if order.sample_lead is None:
-        reason = "No items were shown at random" if order.is_informed else "Exposure was not measured"
-        return [f"{reason}, so no winner is named."]
+        return ["No random items were passed, so no winner is named."]
     choice = choose_recommender(order)
     if least_probability_better(order, choice) >= WINNER_PROBABILITY:
         return [
@@ -246,7 +245,7 @@ def _explain_missing_winner(order: MetricOrder, has_sample: bool) -> list[str]:
     compared = order.models[1] if choice == order.models[0] else order.models[0]
     if rival == compared:
         return [f"A winner must reach {WINNER_PROBABILITY:g} against every other recommender."]
-    least_probability = format_probability(least_probability_better(order, choice), is_informed=True)
+    least_probability = format_probability(least_probability_better(order, choice))
     return [
         f"The smallest, P({choice} better than {rival}), is {least_probability}, and a winner must reach "
         f"{WINNER_PROBABILITY:g} against every other recommender."
@@ -254,31 +253,25 @@ def _explain_missing_winner(order: MetricOrder, has_sample: bool) -> list[str]:
 
 
 def _format_pair(order: MetricOrder, model: str, reference: str) -> str:
-    """Return P(model better than reference) as text, with its source if exposure was not measured."""
-    value = order.probability_better(model, reference)
-    probability = format_probability(value, is_informed=order.is_informed)
+    """Return P(model better than reference) as text."""
+    probability = format_probability(order.probability_better(model, reference))
     sign = "" if probability[0] in "<>" else "= "
-    source = "" if order.is_informed else " (by a prior from simulated logs)"
-    return f"P({model} better than {reference}) {sign}{probability}{source}"
+    return f"P({model} better than {reference}) {sign}{probability}"
 
 
-def format_probability(value: float, *, is_informed: bool) -> str:
-    """Return a probability as text, with two decimals, or with one decimal if exposure was not measured.
+def format_probability(value: float) -> str:
+    """Return a probability as text, with two decimals.
 
     Examples
     --------
-    >>> format_probability(0.734, is_informed=True), format_probability(0.734, is_informed=False)
-    ('0.73', '0.7')
-    >>> format_probability(0.998, is_informed=True), format_probability(0.02, is_informed=False)
-    ('> 0.99', '< 0.1')
+    >>> format_probability(0.734), format_probability(0.998), format_probability(0.002)
+    ('0.73', '> 0.99', '< 0.01')
     """
-    places = 2 if is_informed else 1
-    step = 10.0**-places
-    if value >= 1 - step / 2:
-        return f"> {1 - step:.{places}f}"
-    if value <= step / 2:
-        return f"< {step:.{places}f}"
-    return f"{value:.{places}f}"
+    if value >= 0.995:
+        return "> 0.99"
+    if value <= 0.005:
+        return "< 0.01"
+    return f"{value:.2f}"
 
 
 def format_least_probability(value: float) -> str:
@@ -333,7 +326,7 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
         lines.append(f"{names} consistent if {drawn}.")
     if not report.has_point_estimate:
         lines.append(
-            "No pairs were shown at random, and the log alone does not show how high the values are: the plausible "
+            "No random items were passed, and the log alone does not show how high the values are: the plausible "
             f"range depends on the prior of the correction strength, {report.alpha.interval}."
         )
     else:
@@ -343,7 +336,7 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
         )
     if report.has_point_estimate and not report.has_sample:
         basis = "the prior" if report.reference_values.empty else "the reference values and the prior"
-        lines.append(f"No pairs were shown at random, so the level of the estimate depends on {basis}.")
+        lines.append(f"No random items were passed, so the level of the estimate depends on {basis}.")
     if not report.orders[0].is_explained:
         column = "bias-corrected estimate" if report.has_point_estimate else "plausible range"
         lines.append(f"The model of exposure does not fit this log, so the {column} is not reliable.")
@@ -390,12 +383,12 @@ def _reference_sentence(row: Mapping[object, object]) -> str:
     model = row["model"]
     if row["reference"]:
         model = f"{model} / {row['reference']}"
-    value = f"Reference value of {row['metric']} for {model}: {row['value']:.3f} ± {row['std_error']:.3f}"
-    expected = f"{row['expected']:.3f} ± {row['expected_error']:.3f}"
-    verb = "which differs significantly from" if row["disagrees"] else "which is consistent with"
+    value = f"{row['value']:.3f} (standard error {row['std_error']:.3f})"
+    expected = f"{row['expected']:.3f} (standard error {row['expected_error']:.3f})"
+    verb = "differs significantly from" if row["disagrees"] else "does not differ significantly from"
     return (
-        f"{value}, {verb} the {expected} predicted by all other data. An error of "
-        f"{row['detectable_error']:.3f} would be detected with 80% power."
+        f"Reference value of {row['metric']} for {model}: {value}. All other data predict {expected}, and the value "
+        f"{verb} this. An error of {row['detectable_error']:.3f} would be detected with 80% power."
     )
 
 
@@ -411,7 +404,7 @@ def _describe_hidden(n_hidden: int) -> str:
 
 
 def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> Table:
-    """Return the table of one metric, sorted by AOA: estimates with intervals, then P(better than next)."""
+    """Return the table of one metric, sorted by AOA: estimates with intervals, and perhaps probabilities."""
     rows = report.frame[report.frame["metric"] == order.metric]
     half_widths = (rows["ci_high"] - rows["ci_low"]) / 2
     places = max(digits + 1, count_decimals(half_widths.tolist(), 1))
@@ -422,7 +415,7 @@ def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> 
         )
 
     header = ["recommender", *report.headers]
-    if len(order.models) > 1:
+    if len(order.models) > 1 and order.has_probabilities:
         columns.append(_probability_cells(order))
         header.append("P(better than next)")
     model_cells = [Cell(model) for model in order.models]
@@ -465,5 +458,5 @@ def _probability_cells(order: MetricOrder) -> list[Cell]:
     cells = []
     for row in range(len(order.models) - 1):
         value = float(order.p_better[row, row + 1])
-        cells.append(Cell(format_probability(value, is_informed=order.is_informed)))
+        cells.append(Cell(format_probability(value)))
     return [*cells, Cell("")]  # nothing follows the last recommender

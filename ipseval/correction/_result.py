@@ -289,7 +289,6 @@ class Correction(Result):
                     ci_high=high[cells][ranked],
                     expected_regret=self.posterior.expected_regret(cells)[ranked],
                     p_better=p_better[np.ix_(ranked, ranked)],
-                    is_informed=self.sample is not None or INTERACTIONS in self.path.bases,
                     is_explained=self.explained,
                     n_exposed=self._n_exposed_users,
                     sample_lead=self._compute_sample_lead(cells, ranked),

@@ -36,7 +36,7 @@ from ipseval.reporting.formatting import (
 )
 from ipseval.reporting.tables import EXPLAIN_HINT, LEADING, Cell, InterfaceText, Remark, Table, join_sentences
 from ipseval.utils.checks import check_positive_int, format_count
-from ipseval.utils.notes import RESULT, Note
+from ipseval.utils.notes import RESULT, Count, Note
 
 # Number of rows that text prints: of all metrics together, and of one metric at least and at most.
 ALL_ROWS = 40
@@ -302,13 +302,29 @@ def _describe_exclusions(content: ReportContent) -> list[str]:
     for count in content.counts:
         if count.code not in ("exclusion", "no_threshold", "no_hit"):
             continue
-        line = f"{count.count:,}"
-        if count.total is not None:
-            line += f" of {count.total:,}"
+        line = _describe_exclusion(count)
         if count.subject != RESULT:
             line = f"{count.subject}: {line}"
-        lines.append(f"{line} {count.label}.")
+        lines.append(f"{line}.")
     return lines
+
+
+def _describe_exclusion(count: Count) -> str:
+    """Return a count with its total and label as text.
+
+    The total is not followed by the label, because it counts all rows, and the label names some of them.
+
+    Examples
+    --------
+    >>> _describe_exclusion(Count("rows that repeat an earlier pair, left out", 100, 16671))
+    '100 of 16,671 left out (rows that repeat an earlier pair)'
+    """
+    if count.total is None:
+        return f"{count.count:,} {count.label}"
+    noun, _, treatment = count.label.rpartition(", ")
+    if treatment != "left out":
+        return f"{count.count:,} of {count.total:,} {count.label}"
+    return f"{count.count:,} of {count.total:,} {treatment} ({noun})"
 
 
 def _describe_estimate_notes(content: ReportContent) -> list[str]:

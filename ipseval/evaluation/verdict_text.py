@@ -217,7 +217,7 @@ def _write_ranking_in_log(verdict: Verdict, on_metric: str, *, has_winner: bool)
     if verdict.has_rival:
         sentences.append(_write_first_by_weights(verdict, with_significance=with_significance))
     if has_insignificant_pair:
-        sentences.append("Neither is significant.")
+        sentences.append("Neither difference is significant.")
     return sentences
 
 
@@ -263,7 +263,8 @@ def _write_first_in_log(verdict: Verdict, on_metric: str, *, with_significance: 
     range_clause = f"for {describe_range(verdict.gamma_range)}"
     successor = _describe_successor(verdict)
     if not verdict.weighted:
-        return f"{first} {_join_phrases(criteria)}. By SNIPS (not in the table), it does so {range_clause}{successor}."
+        in_range = f"{ranking.highest} ranks first {range_clause}{successor}"
+        return f"{first} {_join_phrases(criteria)}. By SNIPS (not in the table), {in_range}."
     if len(criteria) == 1:  # the range is one by SNIPS, which the sentence has not named yet
         range_clause = f"by SNIPS {range_clause}"
     return f"{first} {_join_phrases([*criteria, range_clause])}{successor}."
@@ -493,12 +494,13 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict, adverb: str) 
 
     The range of γ follows where the first recommender changes with γ, on this metric or on the first one.
     """
-    by_estimator = _summarize_first(verdict, verdict.primary_estimator, headline)
+    with_significance = not (adverb or verdict.weighted)  # with weights, the verdict would become too long
+    by_estimator = _summarize_first(verdict, verdict.primary_estimator, headline, with_significance)
     in_the_log = " in the log" if verdict.unweighted else ""
     clause = f"{verdict.highest_model} {adverb}ranks first{in_the_log} by {by_estimator}"
     by_weights = ""
     if verdict.unweighted and verdict.highest_by_weights and not _is_unreliable(verdict):
-        by_weights = _summarize_first(verdict, verdict.weighted, headline)
+        by_weights = _summarize_first(verdict, verdict.weighted, headline, with_significance)
     is_named_by_weights = bool(by_weights) and not verdict.has_rival
     gamma_range = ""
     if verdict.gamma_range is not None and (verdict.changes_with_gamma or headline.changes_with_gamma):
@@ -518,7 +520,7 @@ def _summarize_ranking_in_log(verdict: Verdict, headline: Verdict, adverb: str) 
     return clause
 
 
-def _summarize_first(verdict: Verdict, label: str, headline: Verdict) -> str:
+def _summarize_first(verdict: Verdict, label: str, headline: Verdict, with_significance: bool) -> str:
     """Return an estimator with the p-value of its first recommender.
 
     The rival is named unless a weighted estimate is printed and the two recommenders are those that the sentence
@@ -531,6 +533,8 @@ def _summarize_first(verdict: Verdict, label: str, headline: Verdict) -> str:
     compared_pair = {ranking.highest, ranking.closest_rival}
     if not verdict.weighted or compared_pair != set(_get_compared_pair(headline)):
         test += f" against {ranking.closest_rival}"
+    if with_significance and ranking.closest_p_value >= LEVEL:
+        test += ", not significant"
     return f"{verdict.name_estimator(label)} ({test})"
 
 

@@ -85,7 +85,7 @@ def test_lists_without_options_are_treated_as_in_python(files, capsys):
     model = f"top={files / 'top.csv'}"
     assert evaluate(files, "--model", model, *columns) == 0, capsys.readouterr().err
     printed = " ".join(capsys.readouterr().out.split())
-    assert "entries of users without test positives that are unknown to the split, left out" in printed
+    assert "left out (entries of users without test positives that are unknown to the split)" in printed
     assert evaluate(files, "--model", f"{model}:unknown=raise", *columns) == 2
     assert "1 user: 999" in capsys.readouterr().err
 

@@ -177,14 +177,14 @@ def test_reference_values_are_of_a_recommender_or_of_a_ratio_of_two(folder, caps
     command = ["correct", "log.csv", "--reference-values", "new/old:recall@10=.5+-.06"]
     level = parse_reference_values(asked(*command, "--source", "randomised"))
     assert level == {"new/old": {"recall@10": (0.5, 0.06)}}
-    ratio = parse_reference_values(asked(*command, "--source", "ab-ratio"))
+    ratio = parse_reference_values(asked(*command, "--source", "randomised-ratio"))
     assert ratio == {("new", "old"): {"recall@10": (0.5, 0.06)}}
     several = asked(*command, "--reference-values", "old:auc=0.9±0.01", "--source", "randomised")
     assert parse_reference_values(several) == level | {"old": {"auc": (0.9, 0.01)}}
     assert parse_reference_values(asked("correct", "log.csv")) is None
     assert main([*command, "--model", "popularity"]) == 2
     assert "--reference-values requires source" in capsys.readouterr().err
-    assert main(["correct", "log.csv", "--source", "ab-ratio", "--model", "popularity"]) == 2
+    assert main(["correct", "log.csv", "--source", "randomised-ratio", "--model", "popularity"]) == 2
     assert "--source requires reference values" in capsys.readouterr().err
 
 

@@ -47,7 +47,6 @@ def make_order(
         ci_high=values,
         expected_regret=np.linspace(0.01, 0.03, len(models)),
         p_better=probabilities,
-        is_informed=True,
         is_explained=True,
         sample_lead=2 * np.sign(probabilities - 0.5),
     )
@@ -115,7 +114,7 @@ def test_a_challenger_replaces_the_first_by_aoa_from_a_probability_of_80_per_cen
     assert choose_recommender(order) == choice
     assert find_challenger(order) == (None if choice == "a" else choice)
     # The log alone may replace AOA's first, though it names no leader.
-    assert choose_recommender(replace(order, is_informed=False)) == choice
+    assert choose_recommender(replace(order, sample_lead=None)) == choice
 
 
 def test_the_most_probable_challenger_is_chosen_and_may_lead():

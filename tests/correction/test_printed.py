@@ -28,7 +28,7 @@ def exposure_of(n_users: int) -> RandomExposure:
 
 
 def log_alone() -> Correction:
-    """Exposure was not measured."""
+    """No random items were passed."""
     return ipseval.correct(MODELS, SPLIT, rng=0)
 
 

@@ -19,7 +19,7 @@ from tests.inside.correction import ReferenceValue, ReferenceValues, compute_pos
 
 PRIOR = CorrectionPrior()
 RANDOMISED = "randomised"
-AB_RATIO = "ab-ratio"
+RANDOMISED_RATIO = "randomised-ratio"
 
 
 def recall_options(**values: tuple[float, float]) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def recall_options(**values: tuple[float, float]) -> dict[str, Any]:
 
 
 def ratio_options(value: float, error: float) -> dict[str, Any]:
-    return {"reference_values": {("a", "b"): {"recall@5": (value, error)}}, "source": AB_RATIO}
+    return {"reference_values": {("a", "b"): {"recall@5": (value, error)}}, "source": RANDOMISED_RATIO}
 
 
 def make_observations(options: dict[str, Any], path: CorrectionPath, mean: np.ndarray) -> ReferenceValues:
@@ -166,7 +166,7 @@ def test_reference_values_alone_give_no_winner_even_if_the_posterior_is_concentr
     correction = ipseval.correct(models, split, **options)
     assert (correction.order["p_better_than_next"].dropna() > 0.99).all()
     assert correction.leader is None
-    assert "Exposure was not measured, so no winner is named." in correction.verdict
+    assert "No random items were passed, so no winner is named." in correction.verdict
     exposure = RandomExposure.from_ratings(world.study(6, n_per_user=20).random, threshold=4)
     exposure_correction = ipseval.correct(models, split, random_exposure=exposure, **options)
     # These values contradict the random sample, and it does not have popular ahead itself.
@@ -210,7 +210,7 @@ REFUSED = {
     "a value alone": ({"a": {"recall@5": (0.5,)}}, RANDOMISED, r"must be \(value, standard error\)"),
     "three numbers": ({"a": {"recall@5": (0.5, 0.1, 0.1)}}, RANDOMISED, r"must be \(value, standard error\)"),
     "a word": ({"a": {"recall@5": "ab"}}, RANDOMISED, r"must be \(value, standard error\)"),
-    "three names": ({("a", "b", "c"): {"recall@5": (0.5, 0.1)}}, AB_RATIO, "pairs of names"),
+    "three names": ({("a", "b", "c"): {"recall@5": (0.5, 0.1)}}, RANDOMISED_RATIO, "pairs of names"),
     "no error": ({"a": {"recall@5": 0.3}}, RANDOMISED, "standard error"),
     "an error of 0": ({"a": {"recall@5": (0.3, 0)}}, RANDOMISED, "above 0"),
     "an error that is not a number": ({"a": {"recall@5": (0.3, float("nan"))}}, RANDOMISED, "standard error"),
@@ -218,11 +218,15 @@ REFUSED = {
     "another recommender": ({"c": {"recall@5": (0.3, 0.1)}}, RANDOMISED, "unknown recommender"),
     "another metric": ({"a": {"recall@10": (0.3, 0.1)}}, RANDOMISED, "Request it by metrics="),
     "a pair as a value": ({("a", "b"): {"recall@5": (0.3, 0.1)}}, RANDOMISED, "names of recommenders"),
-    "a name as a ratio": ({"a": {"recall@5": (1.3, 0.1)}}, AB_RATIO, "pairs of names"),
-    "a number as a ratio": ({3: {"recall@5": (1.3, 0.1)}}, AB_RATIO, "pairs of names"),
-    "an empty reference": ({("a", ""): {"recall@5": (0.5, 0.1)}}, AB_RATIO, "pairs of names"),
-    "a reference that is a number": ({("a", 1): {"recall@5": (0.5, 0.1)}}, AB_RATIO, "pairs of names"),
-    "a ratio of 0": ({("a", "b"): {"recall@5": (0, 0.1)}}, AB_RATIO, "must be above 0; got 0"),
+    "a name as a ratio": ({"a": {"recall@5": (1.3, 0.1)}}, RANDOMISED_RATIO, "pairs of names"),
+    "a number as a ratio": ({3: {"recall@5": (1.3, 0.1)}}, RANDOMISED_RATIO, "pairs of names"),
+    "an empty reference": ({("a", ""): {"recall@5": (0.5, 0.1)}}, RANDOMISED_RATIO, "pairs of names"),
+    "a reference that is a number": (
+        {("a", 1): {"recall@5": (0.5, 0.1)}},
+        RANDOMISED_RATIO,
+        "pairs of names",
+    ),
+    "a ratio of 0": ({("a", "b"): {"recall@5": (0, 0.1)}}, RANDOMISED_RATIO, "must be above 0; got 0"),
     "a list": ([("a", 0.3)], RANDOMISED, "reference_values must be Mapping; got list"),
 }
 
@@ -240,7 +244,7 @@ def test_reference_values_may_be_at_their_bounds_and_ratios_above_one():
             ReferenceValue(model="a", reference="", metric="recall@5", value=value, std_error=1e-9),
         )
         assert not values[0].is_ratio
-    values = parse_reference_values({("a", "b"): {"recall@5": [2, 0.1]}}, AB_RATIO)
+    values = parse_reference_values({("a", "b"): {"recall@5": [2, 0.1]}}, RANDOMISED_RATIO)
     assert values == (ReferenceValue(model="a", reference="b", metric="recall@5", value=2, std_error=0.1),)
     assert values[0].is_ratio
     assert parse_reference_values(None, None) == ()
@@ -289,7 +293,7 @@ def test_a_ratio_to_a_recommender_without_hits_is_refused():
 def test_the_error_of_a_ratio_is_that_of_the_value_of_its_numerator():
     # A ratio of 1.2 ± 0.1 to a recommender that is expected at 0.25 is an observation with error 0.025.
     path = tiny_path()
-    parsed = parse_reference_values({("a", "b"): {"recall@5": (1.2, 0.1)}}, AB_RATIO)
+    parsed = parse_reference_values({("a", "b"): {"recall@5": (1.2, 0.1)}}, RANDOMISED_RATIO)
     observations = ReferenceValues.from_values(parsed, path, np.array([0.4, 0.25]))
     assert observations.error == pytest.approx([0.025])
     assert observations.contrast.tolist() == [[1.0, -1.2]]

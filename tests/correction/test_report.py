@@ -20,6 +20,7 @@ from tests.inside.correction import (
     CorrectionReport,
     MetricOrder,
     _metric_table,
+    choose_recommender,
     verdict_sentences,
 )
 
@@ -66,20 +67,12 @@ def make_report(*orders: MetricOrder, n_random: int = 0) -> CorrectionReport:
 
 VERDICTS = {
     "the log alone": (
-        make_order(is_informed=False, sample_lead=None),
-        [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.6 (by a prior from simulated logs). "
-            "Exposure was not measured, so no winner is named.",
-            "Expected regret of choosing a: 0.01 recall@10.",
-        ],
+        make_order(sample_lead=None),
+        ["No clear winner. a ranks first by AOA. No random items were passed, so no winner is named."],
     ),
-    "interactions without random exposure": (
-        make_order(p_better={"ab": 0.99, "ac": 0.99}, sample_lead=None),
-        [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. No items were shown at random, "
-            "so no winner is named.",
-            "Expected regret of choosing a: 0.01 recall@10.",
-        ],
+    "a challenger without random exposure": (
+        make_order(p_better={"ab": 0.01, "ac": 0.99}, sample_lead=None),
+        ["No clear winner. a ranks first by AOA. No random items were passed, so no winner is named."],
     ),
     "a winner that the random sample does not support": (
         make_order(p_better={"ab": 0.99, "ac": 0.99}, sample_lead=np.zeros((3, 3))),
@@ -132,9 +125,8 @@ VERDICTS = {
     "no explanation": (
         make_order(p_better={"ab": 0.99, "ac": 0.999}, is_explained=False),
         [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. The model of exposure "
-            "does not fit this log, so no winner is named.",
-            "Expected regret of choosing a: 0.01 recall@10.",
+            "No clear winner. a ranks first by AOA. The model of exposure does not fit this log, so no winner is "
+            "named; report the random sample instead.",
         ],
     ),
     "two recommenders without a winner": (
@@ -160,9 +152,17 @@ def test_the_verdict_has_conclusion_reason_and_regret(order, expected):
     assert verdict_sentences(make_report(order)) == expected
 
 
-def test_the_random_sample_is_named_where_the_density_ratio_does_not_explain_exposure():
-    sentences = verdict_sentences(make_report(make_order(is_explained=False), n_random=30))
-    assert "so no winner is named; report the random sample instead." in sentences[0]
+def test_the_random_sample_is_named_only_if_there_is_one():
+    sentences = verdict_sentences(make_report(make_order(is_explained=False, sample_lead=None)))
+    assert sentences[0].endswith("The model of exposure does not fit this log, so no winner is named.")
+
+
+@pytest.mark.parametrize("missing", [{"sample_lead": None}, {"is_explained": False}])
+def test_metrics_whose_choices_are_not_printed_share_a_conclusion(missing):
+    first = make_order(**missing)
+    other = make_order(p_better={"ab": 0.01}, metric="atop", **missing)
+    assert choose_recommender(first) != choose_recommender(other)
+    assert verdict_sentences(make_report(first, other))[1:] == ["atop leads to the same conclusion."]
 
 
 def test_metrics_with_the_same_conclusion_share_a_sentence_and_other_metrics_have_separate_sentences():
@@ -218,7 +218,7 @@ def test_one_estimand_is_named_in_the_head_line_and_rows_are_sorted_by_the_first
     log_correction, exposure_correction
 ):
     for correction, columns in (
-        (log_correction, ["AOA (pooled)", "plausible range", "P(better than next)"]),
+        (log_correction, ["AOA (pooled)", "plausible range"]),
         (
             exposure_correction,
             ["AOA (pooled)", "random sample", "PPI", "bias-corrected", "P(better than next)"],
@@ -252,7 +252,7 @@ def test_labels_of_the_verdict_block_and_the_next_step(log_correction, exposure_
     names = {remark.name: " ".join(remark.lines) for remark in log_correction.tables().remarks}
     assert list(names) == ["Verdict", "Assumption", "Next step"]
     assert names["Next step"].startswith("`ipseval plan` predicts how precise")
-    assert "No pairs were shown at random" in names["Assumption"]
+    assert "No random items were passed" in names["Assumption"]
     assert log_correction.verdict == names["Verdict"]
     names = {remark.name: " ".join(remark.lines) for remark in exposure_correction.tables().remarks}
     assert list(names) == ["Verdict", "Assumption", "Next step", "Excluded"]
@@ -319,7 +319,9 @@ def test_a_correction_is_loaded_as_it_was_saved(situation, tmp_path):
     pd.testing.assert_frame_equal(loaded.compare(), correction.compare(), check_exact=True)
     pd.testing.assert_frame_equal(loaded.reference_values, correction.reference_values, check_exact=True)
     assert repr(loaded) == repr(correction)
-    assert "Reference value of atop for popular: 0.700 ± 0.050" in " ".join(repr(loaded).split())
+    assert "Reference value of atop for popular: 0.700 (standard error 0.050)" in " ".join(
+        repr(loaded).split()
+    )
 
 
 def test_a_plot_names_the_estimand_and_has_the_order_of_the_table(exposure_correction):

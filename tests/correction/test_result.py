@@ -96,17 +96,17 @@ def test_exposed_users_are_those_of_the_exposure_and_without_it_those_of_the_sam
     assert exposed._metric_orders[0].n_exposed == 3
 
 
-def test_only_the_positives_of_the_log_alone_leave_the_order_uninformed():
+def test_probabilities_are_printed_with_random_items_only_and_estimates_also_with_interactions():
     log_correction = correct_path(tiny_path())
-    assert "(by a prior from simulated logs)" in repr(log_correction)
+    assert "P(" not in repr(log_correction)
     assert "an interval without an estimate" in find_rows(log_correction, "corrected")["note"].iloc[0]
     interactions_correction = correct_path(tiny_path_of_two())
-    assert "(by a prior from simulated logs)" not in repr(interactions_correction)
-    assert "No items were shown at random" in " ".join(interactions_correction.verdict.split())
+    assert "P(" not in repr(interactions_correction)
+    assert "No random items were passed" in " ".join(interactions_correction.verdict.split())
     note = find_rows(interactions_correction, "corrected")["note"].iloc[0]
     assert note.startswith("no random exposure: the level depends on the prior")
     sample_correction = correct_sample(tiny_path(), tiny_sample())
-    assert "(by a prior from simulated logs)" not in repr(sample_correction)
+    assert "P(better than next)" in repr(sample_correction)
     assert "no random exposure" not in find_rows(sample_correction, "corrected")["note"].iloc[0]
     for correction in (interactions_correction, sample_correction):
         estimates = find_rows(correction, "corrected")["estimate"].to_numpy()
@@ -256,15 +256,17 @@ def test_excluded_data_are_counted_in_sentences():
 
 def test_the_slope_of_randomised_slots_and_reference_values_are_data():
     exposure = RandomExposure(np.array([0]), np.array([0]), np.array([True]), 10, 3, slope=(0.126, 0.034))
-    options = {"reference_values": {("a", "b"): {"recall@5": (1.2, 0.1)}}, "source": "ab-ratio"}
+    options = {"reference_values": {("a", "b"): {"recall@5": (1.2, 0.1)}}, "source": "randomised-ratio"}
     correction = correct_path(tiny_path(), random_exposure=exposure, **options)
     text = find_remark(correction, "Data")
     assert text.startswith(
         "Items in randomised slots follow popularity with exponent 0.13; the exponent of random slots is 0 ± 0.03. "
-        "Reference value of recall@5 for a / b: 1.200 ± 0.100, which is consistent with the "
+        "Reference value of recall@5 for a / b: 1.200 (standard error 0.100). All other data predict "
     )
     row = correction.reference_values.loc[0]
-    assert f"the {row['expected']:.3f} ± {row['expected_error']:.3f} predicted by all other data." in text
+    assert (
+        f"predict {row['expected']:.3f} (standard error {row['expected_error']:.3f}), and the value" in text
+    )
     assert text.endswith(f"An error of {row['detectable_error']:.3f} would be detected with 80% power.")
     assert find_remark(correct_path(tiny_path()), "Data") == ""
 
@@ -280,7 +282,7 @@ def test_assumptions_name_the_sources_of_the_estimates():
     assert interactions_text.endswith("so the level of the estimate depends on the prior.")
     sample_text = find_remark(correct_sample(tiny_path(), tiny_sample()), "Assumption")
     assert "The random sample is consistent if users and items were drawn uniformly" in sample_text
-    assert "No pairs were shown at random" not in sample_text
+    assert "No random items were passed" not in sample_text
     exposure = RandomExposure(np.array([0]), np.array([0]), np.array([True]), 10, 3, is_designed=True)
     ppi = PpiEstimate(np.array([0.4, 0.5]), np.diag([1e-3, 2e-3]))
     correction = correct_sample(tiny_path(), tiny_sample(), ppi=ppi, random_exposure=exposure)

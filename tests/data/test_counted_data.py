@@ -188,5 +188,5 @@ def test_notes_on_the_estimates_come_before_notes_on_excluded_entries():
         printed_text = " ".join(repr(ipseval.evaluate(lists, split, metrics=["recall@1"])).split())
     for n_users in (2, 3, 4, 5):
         assert f"v{n_users}: {6 - n_users} of 6 users have no list and count as misses." in printed_text
-    assert printed_text.count("entries with items unknown to the split, left out.") == 2
+    assert printed_text.count("left out (entries with items unknown to the split).") == 2
     assert "And 2 more in .data and .frame." in printed_text

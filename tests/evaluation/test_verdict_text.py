@@ -79,7 +79,7 @@ def test_unreliable_weights_allow_no_verdict_without_aoa():
 def test_two_first_places_that_are_not_significant_are_stated_so_in_one_sentence():
     assert conclusion(decide(AB, BA, gamma=0.0)) == (
         "No clear winner. In the log, a ranks first by AOA (p = 0.40 against b). "
-        "By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither is significant."
+        "By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither difference is significant."
     )
 
 
@@ -130,10 +130,10 @@ def test_the_power_law_is_stated_with_the_value_of_gamma(gamma, words):
 )
 def test_the_range_of_gamma_is_stated_with_the_recommender_that_overtakes(gamma_range, clause):
     assert conclusion(replace(decide(AB), gamma_range=gamma_range)).endswith(
-        f". By SNIPS (not in the table), it does so {clause}"
+        f". By SNIPS (not in the table), a ranks first {clause}"
     )
     agreeing = replace(decide(AB, AB, gamma=0.0), gamma_range=gamma_range)
-    assert conclusion(agreeing).endswith(f" and {clause} Neither is significant.")
+    assert conclusion(agreeing).endswith(f" and {clause} Neither difference is significant.")
 
 
 def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
@@ -141,7 +141,7 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
         "a ranks first by AOA (p = 0.40 against b) and by SNIPS for γ in [−1, −0.20]. "
-        "By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither is significant."
+        "By SNIPS (γ = 0 assumed), b ranks first (p = 0.40). Neither difference is significant."
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
     assert conclusion(unreliable).endswith(". By SNIPS (γ = 2 assumed; unreliable), b ranks first.")
@@ -436,7 +436,7 @@ def test_other_metrics_are_grouped_by_their_conclusion():
     )
     disagreeing = decide(BA, metric="mean_dcg@10")
     assert conclusion(first, disagreeing).endswith(
-        " On mean_dcg@10, b ranks first in the log by AOA (p = 0.40 against a)."
+        " On mean_dcg@10, b ranks first in the log by AOA (p = 0.40 against a, not significant)."
     )
     significant = decide(AB, metric="mean_dcg@10", significant=("ab",))
     assert conclusion(first, significant).endswith(
@@ -484,7 +484,7 @@ def test_another_metric_names_a_rival_that_the_first_metric_did_not_name():
     first = decide(ABC, significant=("ac", "ab"))
     second = decide({"a": 0.3, "b": 0.1, "c": 0.2}, metric="mean_dcg@10")
     assert conclusion(first, second).endswith(
-        " On mean_dcg@10, a ranks first in the log by AOA (p = 0.40 against c)."
+        " On mean_dcg@10, a ranks first in the log by AOA (p = 0.40 against c, not significant)."
     )
 
 
