@@ -213,8 +213,8 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
         "--gamma",
         type=number_type("fit"),
         metavar="X",
-        help="γ of propensities P ∝ n*^((γ+1)/2), with the true popularity n*; 'fit' requires --recommendations or "
-        "--random-exposure",
+        help="γ of propensities P ∝ n^((γ+1)/2), with the popularity n in training; 'fit' requires "
+        "--recommendations or --random-exposure",
     )
     exponent.add_argument(
         "--propensity",

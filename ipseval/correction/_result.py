@@ -326,7 +326,9 @@ class Correction(Result):
             metric, recommender, aoa_pooled; corrected, NaN from the positives of the log alone, with ci_low
             and ci_high, limited to [0, 1], the range of these metrics; p_better_than_next: the probability to
             be better than the recommender of the next row, NaN in the last row; expected_regret: E[max θ] −
-            E[θ], the average loss of choosing this recommender instead of the best recommender.
+            E[θ], the average loss of choosing this recommender instead of the best recommender. Without random
+            items, and if the model of exposure does not fit the log, the last two rest mainly on the prior, so
+            the printed result omits them.
         """
         rows = []
         for order in self._metric_orders:

@@ -42,7 +42,7 @@ class Estimator(ABC):
     weighted : bool
         Whether it needs a propensity.
     weighting : str
-        Weight of a positive in the estimate, as a formula.
+        Weight of a positive in the estimate, such as "1/P".
     target : {"user", "pooled"}
         Average that it estimates: over users, or over all relevant pairs.
     separable : bool

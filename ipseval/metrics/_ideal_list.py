@@ -325,7 +325,7 @@ def _parse_probability(text: str) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Rbp(IdealListMetric):
-    """Rank-biased precision: (1 − p) Σ p^(r_i − 1)."""
+    """Rank-biased precision: (1 − p) Σ p^(r_i − 1) (Moffat & Zobel 2008, doi 10.1145/1416950.1416952)."""
 
     p: float = 0.8
 

@@ -151,7 +151,8 @@ class Propensity:
     gamma, eta : float or None
         Exponents of the power law P_i = κ (n*_i)^η, η = (γ+1)/2, that it starts from, if any.
     popularity : (n_items,) float array or None
-        The n*_i that it was computed from.
+        The n*_i that it was computed from: the numbers of training interactions, plus `smoothing`. Reports state
+        them as such. None for a propensity that was computed from anything else.
     fit : object or None
         The fit that gave γ, with its standard error.
     unclipped_propensity : Propensity or None

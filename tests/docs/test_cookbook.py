@@ -131,10 +131,10 @@ def test_both_begin_in_one_command_as_well(files, monkeypatch, capsys):
     assert main(["compare", "versions.npz", "--model", "v2=v1"]) == 1  # WORSE, as the page says
     captured = capsys.readouterr()
     printed = " ".join(captured.out.split())
-    assert "clicks on a pair clicked before, left out" in printed
+    assert "left out (clicks on a pair clicked before)" in printed
     for name in ("v1", "v2"):
-        assert re.search(rf"{name}: \d+ of [\d,]+ entries with items unknown to the split, left out", printed)
-        assert re.search(rf"{name}: \d+ of [\d,]+ entries that are training items", printed)
+        assert re.search(rf"{name}: \d+ of [\d,]+ left out \(entries with items unknown to the split\)", printed)
+        assert re.search(rf"{name}: \d+ of [\d,]+ left out \(entries that are training items", printed)
         assert re.search(rf"'{name}' lacks \d+", captured.err)  # users without a list
 
 

@@ -40,7 +40,10 @@ def test_the_help_of_a_command_fits_a_screen_and_names_the_rest(name: str, monke
     with pytest.raises(SystemExit):
         command_line.list_parsers()[""].parse_args([name, "--help"])
     printed = capsys.readouterr().out
-    assert printed.count("\n") <= 50
+    n_lines = printed.count("\n")
+    assert n_lines <= 50, (
+        f"{name} --help has {n_lines} lines: shorten a help text in ipseval/cli/_options.py, or hide an option"
+    )
     assert "examples:\n  ipseval" in printed
     assert ("--help-all" in printed) == (
         command_line.format_help(command_line.list_parsers()[name]).count("\n") > 40

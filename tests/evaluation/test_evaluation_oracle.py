@@ -16,6 +16,7 @@ from tests.golden import oracle
 from tests.metric_labels import metric_labels
 from tests.worlds import small_world
 
+HINT = "if the formula is right, see DENOMINATORS and SUMS in tests/golden/oracle.py"
 LABELS = [*metric_labels(2, 3, with_ratios=False), "recall@50", "ap(denominator=s)@2"]
 
 
@@ -41,7 +42,7 @@ def test_every_metric_and_estimator_agrees_with_plain_loops(seed: int, infinite:
         for estimator in OF_RELATIVE_PROPENSITIES:
             expected = oracle.evaluate(*oracle.parse_label(label), users, estimator)
             got = result.estimate("model", label, estimator).value
-            assert got == pytest.approx(expected, abs=1e-12, nan_ok=True), (label, estimator)
+            assert got == pytest.approx(expected, abs=1e-12, nan_ok=True), f"{label}, {estimator}: {HINT}"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -66,7 +67,7 @@ def test_ips_agrees_with_the_multilinear_extension_written_out_over_all_subsets(
     for label in LABELS:
         expected = oracle.ips(*oracle.parse_label(label), users, relevant)
         got = result.estimate("model", label, "ips").value
-        assert got == pytest.approx(expected, abs=1e-11, rel=1e-11), label
+        assert got == pytest.approx(expected, abs=1e-11, rel=1e-11), f"{label}: {HINT}"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
