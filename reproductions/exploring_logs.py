@@ -5,7 +5,11 @@
 Logs of the second simulator in which a recommender fills the slates from its own log, with more and more random
 slots. *Reach* is the size of the correction at a strength of 0.45 relative to AOA above chance, mean over the
 logs; below 0.25 the report says that the model of exposure does not fit the log. Coverage is of
-atop, recall@5 and mean_dcg@10. Five minutes of processor time.
+atop, recall@5 and mean_dcg@10.
+
+A second table passes the random slots of the log itself as random exposure, with clicks as answers (users click here
+what they see and like): those of all rounds or of the test period, and with or without the same slots in the log. It
+has the random sample, too. Ten minutes of processor time in all.
 """
 
 from __future__ import annotations
@@ -18,14 +22,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval.correction import CORRECTED, correct_path
+from ipseval import correct
+from ipseval.correction import CORRECTED, RANDOM_SAMPLE, correct_path
 from reproductions import feedback_worlds
+from reproductions.correction_family import METRICS
 from reproductions.correction_truth import PAGE, of_world, scores
 from reproductions.tables import deliver, markdown
 
 SEED = 640
 SHARES = (0.015, 0.05, 0.1, 0.2, 0.4)
 SIZES = (0, 25, 100)
+# (the passed slots are of the test period only, they are taken out of the log)
+RECIPES = ((False, True), (True, True), (True, False))
 
 
 def judge_share(share: float, number: int) -> Iterator[dict[str, Any]]:
@@ -40,6 +48,38 @@ def judge_share(share: float, number: int) -> Iterator[dict[str, Any]]:
             for row in scores(correction, truth, error):
                 if row["estimator"] == CORRECTED:
                     yield row | {"share": share, "size": size, "estimator": name, "reach": path.reach}
+
+
+def judge_recipes(share: float, number: int) -> Iterator[dict[str, Any]]:
+    """Yield the scores on one log whose random slots are passed as random exposure."""
+    for test_only, removes_random in RECIPES:
+        rng = np.random.default_rng([SEED, number, int(1000 * share)])
+        world = feedback_worlds.build(
+            "explore", feedback_worlds.HELD_OUT, rng, explored=share, removes_random=removes_random
+        )
+        exposure = world.expose_random_slots(share, test_only=test_only)
+        correction = correct(world.models, world.split, random_exposure=exposure, metrics=METRICS, rng=number)
+        truth = world.truth()
+        for row in scores(correction, truth, np.zeros(truth.size)):
+            if row["estimator"] in (CORRECTED, RANDOM_SAMPLE):
+                yield row | {"share": share, "test_only": test_only, "removes_random": removes_random}
+
+
+def recipe_table(rows: pd.DataFrame) -> str:
+    """Return warnings, error, coverage and ranking by share of random slots, their use, and estimator."""
+    lines = []
+    keys = ["share", "test_only", "removes_random", "estimator"]
+    for (share, test_only, removes_random, estimator), part in rows.groupby(keys, sort=False):
+        warned = "" if estimator == RANDOM_SAMPLE else f"{100 * part['warned'].mean():.0f}"
+        lines.append((
+            f"{100 * share:g}", "test period" if test_only else "all rounds", "no" if removes_random else "yes",
+            str(estimator), warned, f"{part['error'].mean():.3f}", f"{100 * part['covered'].mean():.0f}",
+            f"{part['tau'].mean():.2f}",
+        ))  # fmt: skip
+    header = (
+        "random slots, %", "passed slots", "also in the log", "estimator", "warned, %", "error", "coverage, %", "τ",
+    )  # fmt: skip
+    return markdown(header, lines)
 
 
 def table(rows: pd.DataFrame) -> str:
@@ -61,12 +101,17 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = []
+    recipe_rows = []
     for share in SHARES:
         for number in range(options.worlds):
             rows += judge_share(share, number)
-    made = table(pd.DataFrame(rows))
-    print(made)
-    deliver({"truth-exploring": made}, PAGE if options.write else None)
+            recipe_rows += judge_recipes(share, number)
+    tables = {
+        "truth-exploring": table(pd.DataFrame(rows)),
+        "exploring-recipes": recipe_table(pd.DataFrame(recipe_rows)),
+    }
+    print("\n\n".join(tables.values()))
+    deliver(tables, PAGE if options.write else None)
 
 
 if __name__ == "__main__":

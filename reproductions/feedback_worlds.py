@@ -88,6 +88,7 @@ class FeedbackWorld:
     interactions: Interactions
     liked: np.ndarray  # (n_users, n_items) bool
     test_propensity: np.ndarray | None = None
+    rounds: Rounds | None = None  # of `loop` and `explore`
 
     def left(self) -> Interactions:
         """Return every positive pair outside training: what the truth is the mean over."""
@@ -102,6 +103,23 @@ class FeedbackWorld:
         user, item = np.repeat(chosen, items.shape[1]), items.ravel()
         ids = self.split.user_ids, self.split.item_ids
         return RandomExposure(user, item, self.liked[user, item], *self.liked.shape, 0, *ids)
+
+    def expose_random_slots(self, share: float, *, test_only: bool) -> RandomExposure:
+        """Return what users saw in random slots, of which there is such a share, without training pairs.
+
+        Clicks are the answers: users click everything that they see and like. Pairs have the weight 1/probability to
+        be in a random slot. With `test_only`, the slots are those of the test period.
+        """
+        assert self.rounds is not None  # a world of rounds
+        periods = [1] if test_only else [0, 1]
+        is_seen = self.rounds.seen_in_random[periods].any(axis=0)
+        is_seen[self.split.train.user, self.split.train.item] = False
+        user, item = np.nonzero(is_seen)
+        n_rows = self.rounds.n_rows[periods].sum(axis=0)
+        n_users, n_items = self.liked.shape
+        weight = -1 / np.expm1(n_rows[user] * np.log1p(-share / n_items))
+        ids = self.split.user_ids, self.split.item_ids
+        return RandomExposure(user, item, self.liked[user, item], n_users, n_items, 0, *ids, weight=weight)
 
     def truth(self, metrics: Sequence[str] = METRICS) -> np.ndarray:
         """Return the pooled mean over all positive pairs outside training, (n_metrics · n_models,)."""
@@ -132,17 +150,29 @@ def world_of(number: int, seed: int, sizes: Sizes) -> FeedbackWorld:
     return build(KINDS[number % len(KINDS)], sizes, rng)
 
 
-def build(kind: str, sizes: Sizes, rng: np.random.Generator, explored: float | None = None) -> FeedbackWorld:
+def build(
+    kind: str,
+    sizes: Sizes,
+    rng: np.random.Generator,
+    explored: float | None = None,
+    *,
+    removes_random: bool = False,
+) -> FeedbackWorld:
     """Return a world of a kind, with recommenders trained on its log.
 
-    `explored` is the share of random slots of `loop` and `explore`; None for the share of the kind.
+    `explored` is the share of random slots of `loop` and `explore`; None for the share of the kind. With
+    `removes_random`, the log does not contain what was met in a random slot. The recommender that fills the slates
+    learns from it nevertheless.
     """
     n_users, n_items = int(rng.choice(sizes.n_users)), int(rng.choice(sizes.n_items))
     tastes = Tastes.draw(n_users, n_items, float(rng.choice(sizes.positive_share)), rng)
     test_propensity = None
+    found = None
     if kind in ("loop", "explore"):
         share = 0.015 if kind == "loop" else float(rng.choice([0.05, 0.1]))
-        met, early = rounds(tastes, share if explored is None else explored, rng)
+        found = rounds(tastes, share if explored is None else explored, rng)
+        met = found.met & ~found.met_in_random if removes_random else found.met
+        early = found.early & met
     elif kind == "arrival":
         met, early = arrivals(tastes, rng)
     else:
@@ -154,7 +184,7 @@ def build(kind: str, sizes: Sizes, rng: np.random.Generator, explored: float | N
     positive = tastes.rating >= POSITIVE
     split = Split(log_of(met & early & positive), log_of(met & ~early & positive))
     models = recommenders(tastes, split, sizes, rng)
-    return FeedbackWorld(kind, split, models, log_of(met), positive, test_propensity)
+    return FeedbackWorld(kind, split, models, log_of(met), positive, test_propensity, found)
 
 
 def log_of(pairs: np.ndarray) -> Interactions:
@@ -217,7 +247,23 @@ def arrivals(tastes: Tastes, rng: np.random.Generator) -> tuple[np.ndarray, np.n
     return met, early
 
 
-def rounds(tastes: Tastes, explored: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """What users met in rounds of slates, as (n_users, n_items) bool matrices.
+
+    `early` states whether before the last two rounds, which are the test period, and `met_in_random` whether a pair
+    was met in a random slot first. `seen_in_random` has two matrices, before and in the test period, of what was
+    seen in random slots, and `n_rows` the number of slots of each user in these periods.
+    """
+
+    met: np.ndarray
+    early: np.ndarray
+    met_in_random: np.ndarray
+    seen_in_random: np.ndarray  # (2, n_users, n_items)
+    n_rows: np.ndarray  # (2, n_users)
+
+
+def rounds(tastes: Tastes, explored: float, rng: np.random.Generator) -> Rounds:
     """Return what is met in rounds of slates, and whether before the last two.
 
     The recommender learns from the positives of its own log; a share of slots is filled at random.
@@ -229,6 +275,9 @@ def rounds(tastes: Tastes, explored: float, rng: np.random.Generator) -> tuple[n
     positive = tastes.rating >= POSITIVE
     met = rng.random((n_users, n_items)) < 0.01  # what is known at the start
     early = met.copy()
+    met_in_random = np.zeros_like(met)
+    seen_in_random = np.zeros((2, n_users, n_items), dtype=bool)
+    n_rows = np.zeros((2, n_users))
     for number in range(ROUNDS):
         log = (met & positive).astype(float)
         score = log.sum(axis=0) + 0.3 * rng.random((n_users, n_items))
@@ -240,13 +289,20 @@ def rounds(tastes: Tastes, explored: float, rng: np.random.Generator) -> tuple[n
         slate = np.take_along_axis(slate, (-np.take_along_axis(score, slate, 1)).argsort(1), 1)
         random = rng.random(slate.shape) < explored
         slate = np.where(random, rng.integers(n_items, size=slate.shape), slate)
-        seen = (rng.random(slate.shape) < look) & (rng.random(n_users) < come)[:, None]
-        user = np.nonzero(seen)[0]
+        is_looking = rng.random(slate.shape) < look
+        is_here = rng.random(n_users) < come
+        seen = is_looking & is_here[:, None]
         new = np.zeros_like(met)
-        new[user, slate[seen]] = True
+        new[np.nonzero(seen)[0], slate[seen]] = True
+        new_in_random = np.zeros_like(met)
+        new_in_random[np.nonzero(seen & random)[0], slate[seen & random]] = True
+        met_in_random |= new_in_random & ~met
+        period = int(number >= LAST)
+        seen_in_random[period] |= new_in_random
+        n_rows[period] += SLATE * is_here
         met |= new
         early |= met & (number < LAST)
-    return met, early
+    return Rounds(met, early, met_in_random, seen_in_random, n_rows)
 
 
 def recommenders(tastes: Tastes, split: Split, sizes: Sizes, rng: np.random.Generator) -> dict[str, Any]:

@@ -8,8 +8,8 @@ drawn uniformly from the items that the user does not have in training; the othe
 the policy, in its order. The probability that an item is anywhere on the page is computed exactly and logged.
 
 The same clicks are evaluated in two ways: by weights from these probabilities (`LoggedPropensity`, with the
-true examination curve), and by `correct`, which receives the random positions as random exposure and the
-remaining clicks as the held-out log.
+true examination curve), and by `correct`, which receives the random positions as random exposure. The held-out log
+of `correct` has all clicks, or only those on the other positions.
 
 The second table compares AOA over users with AOA over clicks (pooled), each with its own true value.
 """
@@ -39,6 +39,7 @@ METHODS = {
     "aoa-pooled": "AOA",
     "snips-pooled": "SNIPS, `LoggedPropensity`",
     "corrected": "`correct` with the random positions",
+    "corrected-apart": "`correct` with the random positions, which are not in the log",
 }
 
 
@@ -129,18 +130,23 @@ def compare_methods(at: tuple[str, float, int]) -> pd.DataFrame:
     shown = show_pages(case, share, rng)
     log = build_log(shown, case)
     curve = ExaminationCurve.from_theta(theta(np.arange(1, PLACES + 1)))
+    split = hold_out(shown, case)
     weighted = ipseval.evaluate(
         case.models,
-        hold_out(shown, case),
+        split,
         propensity=LoggedPropensity(log=log, examination=curve),
         metrics=[RECALL],
         estimators=["aoa-pooled", "snips-pooled"],
     ).frame
     is_random = shown["is_random"].to_numpy()
-    split = hold_out(shown[~is_random], case)
-    exposure = ipseval.RandomExposure.from_log(log, split, where=is_random, rate=share)
-    corrected = ipseval.correct(case.models, split, random_exposure=exposure, metrics=[RECALL], rng=0).frame
-    estimates = pd.concat([weighted, corrected[corrected["estimator"] == "corrected"]])
+    frames = [weighted]
+    for label, log_part in {"corrected": split, "corrected-apart": hold_out(shown[~is_random], case)}.items():
+        exposure = ipseval.RandomExposure.from_log(log, log_part, where=is_random, rate=share)
+        frame = ipseval.correct(
+            case.models, log_part, random_exposure=exposure, metrics=[RECALL], rng=0
+        ).frame
+        frames.append(frame[frame["estimator"] == "corrected"].assign(estimator=label))
+    estimates = pd.concat(frames)
     rows = []
     for label, name in METHODS.items():
         frame = estimates[estimates["estimator"] == label].set_index("model")

@@ -22,6 +22,7 @@ from ipseval.utils.checks import (
     check_positive_int,
     check_real,
     check_type,
+    format_count,
     format_examples,
     warn_user,
 )
@@ -310,15 +311,20 @@ class RandomExposure:
         -----
         DataWarning
             If at least 30 slots follow popularity with a power above 0.05 in size (p < 0.01), because they
-            were not drawn at random.
+            were not drawn at random. If the split is one by time and there are slots before its test part.
 
         Notes
         -----
         A user with S rows in the log is shown a given one of m items in some randomised slot with
         probability π = 1 − (1 − rate/m)^S. Pairs have the weight 1/π [1]_, because active users have more
-        such slots. Make the split from the other rows, so that clicks of randomised slots are not used for
-        training. Estimates assume that users look at these slots as at the others, and that no click depends
+        such slots. Estimates assume that users look at these slots as at the others, and that no click depends
         on the policy that fills a slot.
+
+        Estimates are about pairs outside training, so every such pair must have the same probability to be in a
+        randomised slot. Therefore, split the log by time, and pass the rows of the test period only. Many services
+        do not show an item again that a user has seen. A pair that was in a randomised slot before the test period
+        then cannot enter training by a later recommendation, as other pairs can. Such pairs are too frequent among
+        the pairs outside training, mostly those with items that the service would have recommended.
 
         References
         ----------
@@ -339,6 +345,7 @@ class RandomExposure:
         in_slot = check_mask("where", align_rows(where, "where"), len(log))
         if not in_slot.any():
             raise InputError("where must be true in at least one row; got a mask without a true row.")
+        _warn_about_training_period(log, in_slot, ids)
         user = _recode_to_universe(log.user, log.user_ids, ids.user_ids, "user")
         item = _recode_to_universe(log.item, log.item_ids, ids.item_ids, "item")
         n_users = int(ids.user_ids.size)
@@ -559,6 +566,28 @@ def _fit_popularity_slope(n_shown: IntArray, popularity: IntArray) -> _Popularit
             return _PopularitySlope(limit, standard_error, z)
     slope = float(brentq(compute_score, -MAX_SLOPE, MAX_SLOPE))
     return _PopularitySlope(slope, standard_error, z)
+
+
+def _warn_about_training_period(log: ImpressionLog, in_slot: BoolArray, ids: HasIds) -> None:
+    """Warn if a split is one by time, and slots are before its test part."""
+    train = getattr(ids, "train", None)
+    test = getattr(ids, "test", None)
+    if log.timestamp is None or train is None or test is None:
+        return
+    if train.timestamp is None or test.timestamp is None or not len(train) or not len(test):
+        return
+    last_training_time = train.timestamp.max()
+    if test.timestamp.min() <= last_training_time:
+        return
+    n_early = int((in_slot & (log.timestamp <= last_training_time)).sum())
+    if n_early:
+        warn_user(
+            f"where marks {format_count(n_early, 'row')} of the training period. If the service does not show items "
+            "again, the pairs of these rows are too frequent outside training, and estimates can be far too high. Pass "
+            "the rows of the test period only, as in RandomExposure.from_log(log.select(in_test), split, "
+            "where=is_random[in_test], rate=…).",
+            DataWarning,
+        )
 
 
 def _warn_about_slope(fit: _PopularitySlope, n_slots: int) -> None:

@@ -164,8 +164,8 @@ def evaluate_policies(
     log : ImpressionLog
         With propensities: the probability of the shown item at its position, given the situation.
     policies : mapping
-        Name -> probabilities (n_items, n_positions), the same for all users, columns by ascending position,
-        each summing to 1; or a frame of lists with columns user, item and position.
+        Name -> probabilities (n_items, n_positions), the same for all users, rows in the order of `log.item_ids`
+        and columns by ascending position, each summing to 1; or a frame of lists with columns user, item and position.
     estimators : labels, default ("ips", "snips", "dr")
         Labels of the notes.
     examination : ExaminationCurve, optional

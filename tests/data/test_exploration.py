@@ -293,3 +293,50 @@ def test_the_report_prints_users_without_rows_and_the_slope_of_the_slots():
     assert "Items in randomised slots follow popularity" in printed_text
     notes = correction.frame.set_index("estimator")["note"]
     assert "assumes that randomised slots were random" in notes["random-sample"]
+
+
+def enumerate_service_that_repeats_nothing() -> pd.DataFrame:
+    """Return the rows of 16 users who like items 0 and 1, two times each, with all outcomes of their random slots.
+
+    At both times, a slot is random with probability 1/2, with item 0 or 1, so that the four outcomes (not, not, 0, 1)
+    are equally likely. At time 0, the service also shows item 0, unless the random slot shows it. Other slots have
+    item 2, which nobody likes.
+    """
+    rows = []
+    for user, outcomes in enumerate(product((2, 2, 0, 1), repeat=2)):
+        for time, item in enumerate(outcomes):
+            rows.append((user, item, time, item != 2))
+        rows.append((user, 2 if outcomes[0] == 0 else 0, 0, False))
+    frame = pd.DataFrame(rows, columns=["user", "item", "time", "is_random"])
+    return frame.assign(clicked=frame["item"] != 2)
+
+
+def test_random_slots_of_the_test_period_are_a_fair_sample_and_earlier_ones_are_not():
+    frame = enumerate_service_that_repeats_nothing()
+    is_random = frame["is_random"].to_numpy()
+    in_test = (frame["time"] == 1).to_numpy()
+    log = ImpressionLog.from_frame(frame.drop(columns="is_random"), timestamp="time")
+    train_rows = frame[~is_random & ~in_test & frame["clicked"]]
+    test_rows = frame[in_test & frame["clicked"]]
+    split = ipseval.Split.from_frames(
+        train_rows[["user", "item", "time"]],
+        test_rows[["user", "item", "time"]],
+        timestamp="time",
+        users=range(16),
+        items=range(3),
+        overlap="drop",
+    )
+    # Outside training, 16 users like item 1, and the four with item 0 in the random slot of time 0 like item 0.
+    true_share = 4 / 20
+
+    def share_of_item_0(exposure: RandomExposure) -> float:
+        is_outside = ~np.isin(exposure.pair_key, split.train.pair_key)
+        item = exposure.item[exposure.positive & is_outside]
+        assert exposure.weight is None
+        return float((item == 0).mean())
+
+    fair = RandomExposure.from_log(log.select(in_test), split, where=is_random[in_test], rate=0.5)
+    assert share_of_item_0(fair) == true_share
+    with pytest.warns(DataWarning, match="marks 8 rows of the training period"):
+        unfair = RandomExposure.from_log(log, split, where=is_random, rate=1 / 3)
+    assert share_of_item_0(unfair) == 4 / 11

@@ -133,7 +133,9 @@ def test_both_begin_in_one_command_as_well(files, monkeypatch, capsys):
     printed = " ".join(captured.out.split())
     assert "left out (clicks on a pair clicked before)" in printed
     for name in ("v1", "v2"):
-        assert re.search(rf"{name}: \d+ of [\d,]+ left out \(entries with items unknown to the split\)", printed)
+        assert re.search(
+            rf"{name}: \d+ of [\d,]+ left out \(entries with items unknown to the split\)", printed
+        )
         assert re.search(rf"{name}: \d+ of [\d,]+ left out \(entries that are training items", printed)
         assert re.search(rf"'{name}' lacks \d+", captured.err)  # users without a list
 

@@ -65,13 +65,31 @@ def test_slates_follow_what_the_recommender_learned_and_random_slots_do_not():
     tastes = Tastes.draw(400, 100, 0.1, rng)
 
     def concentration(explored):
-        met, early = rounds(tastes, explored, np.random.default_rng(0))
-        assert not (early & ~met).any()
-        counts = np.sort(met.sum(axis=0))[::-1]
+        found = rounds(tastes, explored, np.random.default_rng(0))
+        assert not (found.early & ~found.met).any()
+        assert not (found.met_in_random & ~found.met).any()
+        assert found.met_in_random.any() == found.seen_in_random.any() == (explored > 0)
+        counts = np.sort(found.met.sum(axis=0))[::-1]
         return counts[:20].sum() / counts.sum()
 
     assert concentration(1.0) < 0.3
     assert concentration(0.0) > 0.4
+
+
+def test_random_slots_that_are_taken_out_of_the_log_are_random_exposure_outside_training():
+    kept = build("explore", TINY, np.random.default_rng(1), explored=0.3)
+    removed = build("explore", TINY, np.random.default_rng(1), explored=0.3, removes_random=True)
+    assert len(removed.split.train) < len(kept.split.train)
+    for world in (kept, removed):
+        sizes = []
+        for test_only in (True, False):
+            exposure = world.expose_random_slots(0.3, test_only=test_only)
+            keys = exposure.user * world.liked.shape[1] + exposure.item
+            assert not np.isin(keys, world.split.train.pair_key).any()
+            assert np.array_equal(exposure.positive, world.liked[exposure.user, exposure.item])
+            assert (exposure.weight > 1).all()
+            sizes.append(keys.size)
+        assert sizes[0] < sizes[1]
 
 
 def test_nobody_meets_an_item_before_it_arrives_and_periods_do_not_overlap():
