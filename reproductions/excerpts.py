@@ -154,7 +154,7 @@ def write_percentage(cell: str) -> str:
 
 DETERMINISTIC = "exposure-logs/deterministic.csv"
 RANDOM_POSITIONS = "exposure-logs/random-positions.csv"
-ANSWERS_PAGE = "exposure-logs.md"
+ANSWERS_PAGE = "random-positions.md"
 ACCURACY_PAGE = "exposure-logs-accuracy.md"
 DETERMINISTIC_PARTS = {"error": "error, %", "coverage": "coverage, %", "tau": "Kendall τ"}  # in this order
 LOG_KINDS = ("hidden", "rounds", "taste", "trust", "positions")

@@ -32,8 +32,8 @@ from reproductions.tables import deliver, markdown
 SEED = 640
 SHARES = (0.015, 0.05, 0.1, 0.2, 0.4)
 SIZES = (0, 25, 100)
-# (the passed slots are of the test period only, they are taken out of the log)
-RECIPES = ((False, True), (True, True), (True, False))
+# (the passed slots are of the test period only, they are taken out of the log, the service shows nothing twice)
+RECIPES = ((False, True, False), (True, True, False), (True, False, False), (True, False, True))
 
 
 def judge_share(share: float, number: int) -> Iterator[dict[str, Any]]:
@@ -52,33 +52,58 @@ def judge_share(share: float, number: int) -> Iterator[dict[str, Any]]:
 
 def judge_recipes(share: float, number: int) -> Iterator[dict[str, Any]]:
     """Yield the scores on one log whose random slots are passed as random exposure."""
-    for test_only, removes_random in RECIPES:
+    for test_only, removes_random, hides_shown in RECIPES:
         rng = np.random.default_rng([SEED, number, int(1000 * share)])
         world = feedback_worlds.build(
-            "explore", feedback_worlds.HELD_OUT, rng, explored=share, removes_random=removes_random
+            "explore",
+            feedback_worlds.HELD_OUT,
+            rng,
+            explored=share,
+            removes_random=removes_random,
+            hides_shown=hides_shown,
         )
         exposure = world.expose_random_slots(share, test_only=test_only)
         correction = correct(world.models, world.split, random_exposure=exposure, metrics=METRICS, rng=number)
         truth = world.truth()
         for row in scores(correction, truth, np.zeros(truth.size)):
             if row["estimator"] in (CORRECTED, RANDOM_SAMPLE):
-                yield row | {"share": share, "test_only": test_only, "removes_random": removes_random}
+                recipe = {
+                    "test_only": test_only,
+                    "removes_random": removes_random,
+                    "hides_shown": hides_shown,
+                }
+                yield row | {"share": share} | recipe
 
 
 def recipe_table(rows: pd.DataFrame) -> str:
     """Return warnings, error, coverage and ranking by share of random slots, their use, and estimator."""
     lines = []
-    keys = ["share", "test_only", "removes_random", "estimator"]
-    for (share, test_only, removes_random, estimator), part in rows.groupby(keys, sort=False):
-        warned = "" if estimator == RANDOM_SAMPLE else f"{100 * part['warned'].mean():.0f}"
-        lines.append((
-            f"{100 * share:g}", "test period" if test_only else "all rounds", "no" if removes_random else "yes",
-            str(estimator), warned, f"{part['error'].mean():.3f}", f"{100 * part['covered'].mean():.0f}",
-            f"{part['tau'].mean():.2f}",
-        ))  # fmt: skip
+    keys = ["share", "test_only", "removes_random", "hides_shown", "estimator"]
+    for (share, test_only, removes_random, hides_shown, estimator), part in rows.groupby(keys, sort=False):
+        lines.append(
+            (
+                f"{100 * share:g}",
+                "test period" if test_only else "all rounds",
+                "no" if removes_random else "yes",
+                "what was shown" if hides_shown else "what was seen",
+                str(estimator),
+                "" if estimator == RANDOM_SAMPLE else f"{100 * part['warned'].mean():.0f}",
+                f"{part['error'].mean():.3f}",
+                f"{100 * part['covered'].mean():.0f}",
+                f"{part['tau'].mean():.2f}",
+            )
+        )
     header = (
-        "random slots, %", "passed slots", "also in the log", "estimator", "warned, %", "error", "coverage, %", "τ",
-    )  # fmt: skip
+        "random slots, %",
+        "passed slots",
+        "also in the log",
+        "not repeated",
+        "estimator",
+        "warned, %",
+        "error",
+        "coverage, %",
+        "τ",
+    )
     return markdown(header, lines)
 
 

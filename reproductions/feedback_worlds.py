@@ -157,12 +157,14 @@ def build(
     explored: float | None = None,
     *,
     removes_random: bool = False,
+    hides_shown: bool = False,
 ) -> FeedbackWorld:
     """Return a world of a kind, with recommenders trained on its log.
 
     `explored` is the share of random slots of `loop` and `explore`; None for the share of the kind. With
     `removes_random`, the log does not contain what was met in a random slot. The recommender that fills the slates
-    learns from it nevertheless.
+    learns from it nevertheless. With `hides_shown`, it does not repeat what it has shown, even if the user has not met
+    it.
     """
     n_users, n_items = int(rng.choice(sizes.n_users)), int(rng.choice(sizes.n_items))
     tastes = Tastes.draw(n_users, n_items, float(rng.choice(sizes.positive_share)), rng)
@@ -170,7 +172,7 @@ def build(
     found = None
     if kind in ("loop", "explore"):
         share = 0.015 if kind == "loop" else float(rng.choice([0.05, 0.1]))
-        found = rounds(tastes, share if explored is None else explored, rng)
+        found = rounds(tastes, share if explored is None else explored, rng, hides_shown=hides_shown)
         met = found.met & ~found.met_in_random if removes_random else found.met
         early = found.early & met
     elif kind == "arrival":
@@ -263,10 +265,11 @@ class Rounds:
     n_rows: np.ndarray  # (2, n_users)
 
 
-def rounds(tastes: Tastes, explored: float, rng: np.random.Generator) -> Rounds:
+def rounds(tastes: Tastes, explored: float, rng: np.random.Generator, *, hides_shown: bool = False) -> Rounds:
     """Return what is met in rounds of slates, and whether before the last two.
 
-    The recommender learns from the positives of its own log; a share of slots is filled at random.
+    The recommender learns from the positives of its own log; a share of slots is filled at random. It does not repeat
+    what a user has met, and with `hides_shown` nothing that it has shown.
     """
     n_users, n_items = tastes.rating.shape
     look = (1 + np.arange(SLATE)) ** -float(rng.uniform(0.3, 1.0))
@@ -275,6 +278,7 @@ def rounds(tastes: Tastes, explored: float, rng: np.random.Generator) -> Rounds:
     positive = tastes.rating >= POSITIVE
     met = rng.random((n_users, n_items)) < 0.01  # what is known at the start
     early = met.copy()
+    is_hidden = met.copy()
     met_in_random = np.zeros_like(met)
     seen_in_random = np.zeros((2, n_users, n_items), dtype=bool)
     n_rows = np.zeros((2, n_users))
@@ -284,7 +288,7 @@ def rounds(tastes: Tastes, explored: float, rng: np.random.Generator) -> Rounds:
         if personal and log.any():
             directions = np.linalg.eigh(log.T @ log)[1][:, -n_factors:]
             score = log @ directions @ directions.T + 1e-3 * score
-        score[met] = -np.inf
+        score[is_hidden] = -np.inf
         slate = np.argpartition(-score, SLATE, axis=1)[:, :SLATE]
         slate = np.take_along_axis(slate, (-np.take_along_axis(score, slate, 1)).argsort(1), 1)
         random = rng.random(slate.shape) < explored
@@ -301,6 +305,9 @@ def rounds(tastes: Tastes, explored: float, rng: np.random.Generator) -> Rounds:
         seen_in_random[period] |= new_in_random
         n_rows[period] += SLATE * is_here
         met |= new
+        is_hidden |= new
+        if hides_shown:
+            np.put_along_axis(is_hidden, slate, True, axis=1)
         early |= met & (number < LAST)
     return Rounds(met, early, met_in_random, seen_in_random, n_rows)
 

@@ -42,6 +42,7 @@ PAGES = (
     "off-policy.md",
     "propensity.md",
     "protocols.md",
+    "random-positions.md",
     "reading-a-result.md",
     "sampled.md",
     "uncertainty.md",
