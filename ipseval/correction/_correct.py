@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ from ipseval.correction.prediction_powered import (
 )
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import READ_ADVICE, RandomExposure
+from ipseval.data.reading import read
 from ipseval.data.reading.column_names import match_columns
 from ipseval.data.reading.exposure_tables import read_random_exposure
 from ipseval.data.reading.rating_scale import Threshold, check_threshold
@@ -71,7 +72,7 @@ def correct(
     users: npt.ArrayLike | None = None,
     items: npt.ArrayLike | None = None,
     random_exposure: Any | None = None,
-    interactions: Interactions | None = None,
+    interactions: Any | None = None,
     reference_values: ReferenceValuesLike | None = None,
     source: Source | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
@@ -104,9 +105,10 @@ def correct(
     random_exposure : RandomExposure, data frame, path, mapping or list of tuples, optional
         Pairs shown at random to users drawn at random. A table has users, items, and an outcome of 0 and 1
         (positive, label, clicked, …) or ratings. Pairs of the training part are excluded and counted.
-    interactions : Interactions, optional
-        Every pair of the log, positive or not, such as all ratings, over the ids of the split. The exposure
-        of the log can be estimated more directly from them than from positives.
+    interactions : Interactions, data frame, path, mapping or list of tuples, optional
+        Every pair of the log, positive or not, such as all ratings or all shown items, over the ids of the
+        split. The exposure of the log can be estimated more directly from them than from positives. Of a
+        table, the users and items are read, and repeated pairs count once.
     reference_values : mapping, optional
         Name of a recommender -> metric -> (value, standard error), measured in an experiment where items were
         shown at random: the mean over all relevant pairs outside training. With source="randomised-ratio" the
@@ -193,7 +195,7 @@ def correct(
     elif split_threshold is None and threshold is not None:
         raise InputError("threshold applies to ratings; got none. Leave it out.")
     if interactions is not None:
-        check_interactions(interactions, "interactions")
+        interactions = _read_interactions(interactions, split)
     parsed_values = parse_reference_values(reference_values, source)
     # Checked before the ranking, which may take hours.
     path_metrics = check_averages(resolve_metrics(metrics))
@@ -230,11 +232,33 @@ def _holds_values(part: object) -> bool:
     return bool(match_columns(columns, {}, ("value",), essential=()).columns)
 
 
+def _is_table(pairs: object) -> bool:
+    """Return whether an object is a table of pairs, or the path of one."""
+    return isinstance(pairs, (Mapping, list, str, os.PathLike, pd.Series)) or as_frame(pairs) is not None
+
+
 def _refuse_other_objects(random_exposure: object) -> None:
     """Raise `InputError` unless an object is a table of pairs."""
-    is_table = isinstance(random_exposure, (Mapping, list, str, os.PathLike, pd.Series))
-    if not is_table and as_frame(random_exposure) is None:
+    if not _is_table(random_exposure):
         check_type("random_exposure", random_exposure, RandomExposure, READ_ADVICE)
+
+
+def _read_interactions(interactions: Any, split: Split) -> Interactions:
+    """Return all pairs of a log, positive or not, in the ids of a split."""
+    if isinstance(interactions, Interactions) or not _is_table(interactions):
+        check_interactions(interactions, "interactions")
+        return cast(Interactions, interactions)
+    threshold: Threshold | None = "all" if _holds_values(interactions) else None
+    log = read(
+        interactions,
+        threshold=threshold,
+        users=split.user_ids,
+        items=split.item_ids,
+        duplicates="drop",
+    )
+    if not isinstance(log, Interactions):
+        raise InputError("interactions must have users and items only; got a log of impressions.")
+    return log
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

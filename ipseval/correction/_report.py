@@ -204,7 +204,7 @@ def _conclusion(order: MetricOrder) -> list[str]:
         return [f"Only {aoa_first} has an estimate, so there is nothing to compare."]
     tied_models = find_tied_first(order)
     if tied_models:
-        return [f"{join_names(tied_models)} are tied for first place by AOA."]
+        return [f"{join_names(tied_models)} are tied for first place by AOA (pooled)."]
     leader = find_leader(order)
     if leader is not None:
         probability = format_least_probability(least_probability_better(order, leader))
@@ -212,8 +212,8 @@ def _conclusion(order: MetricOrder) -> list[str]:
         sentence = f"{winner}: P({leader} better) {probability} against every other recommender."
         if leader == aoa_first:
             return [sentence]
-        return [sentence, f"{aoa_first} ranks first by AOA."]
-    sentences = [f"No clear winner. {aoa_first} ranks first by AOA."]
+        return [sentence, f"{aoa_first} ranks first by AOA (pooled)."]
+    sentences = [f"No clear winner. {aoa_first} ranks first by AOA (pooled)."]
     if not order.has_probabilities:
         return sentences
     choice = choose_recommender(order)
@@ -317,7 +317,7 @@ def _next_step(report: CorrectionReport) -> str:
 
 
 def _assumption_sentences(report: CorrectionReport) -> list[str]:
-    lines = ["AOA is unbiased only if exposure was uniform."]
+    lines = ["AOA (pooled) is unbiased only if exposure was uniform."]
     if report.has_sample:
         names = "The random sample and PPI are" if PPI in report.estimators else "The random sample is"
         drawn = "users and items were drawn uniformly at random"

@@ -330,7 +330,7 @@ def test_a_plan_allows_recommenders_with_equal_ranks(world):
         ({"prior": 0.5}, "prior must be CorrectionPrior"),
         ({"confidence_level": 95}, "confidence_level"),
         ({"random_exposure": "random.csv"}, "random.csv does not exist"),
-        ({"interactions": "log.csv"}, "interactions must be"),
+        ({"interactions": 5}, "interactions must be"),
         ({"missing_lists": "guess"}, "unknown value for missing_lists: 'guess'"),
     ],
 )
@@ -379,6 +379,25 @@ def test_all_interactions_add_a_basis_with_other_odds(world, log_correction):
     )
     with pytest.raises(InputError, match="same user ids"):
         correct(models, split, interactions=reordered, **options)
+
+
+def test_tables_of_all_pairs_are_interactions(world, tmp_path):
+    _, split, models = world
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame({"user": rng.choice(split.user_ids, 3000), "item": rng.choice(split.item_ids, 3000)})
+    log = pd.concat([split.train.to_frame(), split.test.to_frame(), pairs])[["user", "item"]]
+    interactions = ipseval.read(log, users=split.user_ids, items=split.item_ids, duplicates="drop")
+    expected = correct(models, split, interactions=interactions, metrics=METRICS, rng=0).frame
+    log.to_csv(tmp_path / "log.csv", index=False)
+    for table in (log, log.assign(rating=3), tmp_path / "log.csv"):
+        found = correct(models, split, interactions=table, metrics=METRICS, rng=0).frame
+        pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    with pytest.raises(InputError, match="outside the given"):
+        correct(models, split, interactions=log.assign(item=10**6), rng=0)
+    with pytest.raises(
+        InputError, match="interactions must have users and items only; got a log of impressions"
+    ):
+        correct(models, split, interactions=log.assign(clicked=1), rng=0)
 
 
 def test_the_plan_has_a_row_per_metric_and_size_ordered_by_metric(log_correction):

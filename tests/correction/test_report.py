@@ -68,16 +68,20 @@ def make_report(*orders: MetricOrder, n_random: int = 0) -> CorrectionReport:
 VERDICTS = {
     "the log alone": (
         make_order(sample_lead=None),
-        ["No clear winner. a ranks first by AOA. No random items were passed, so no winner is named."],
+        [
+            "No clear winner. a ranks first by AOA (pooled). No random items were passed, so no winner is named."
+        ],
     ),
     "a challenger without random exposure": (
         make_order(p_better={"ab": 0.01, "ac": 0.99}, sample_lead=None),
-        ["No clear winner. a ranks first by AOA. No random items were passed, so no winner is named."],
+        [
+            "No clear winner. a ranks first by AOA (pooled). No random items were passed, so no winner is named."
+        ],
     ),
     "a winner that the random sample does not support": (
         make_order(p_better={"ab": 0.99, "ac": 0.99}, sample_lead=np.zeros((3, 3))),
         [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. The random sample itself does "
+            "No clear winner. a ranks first by AOA (pooled). P(a better than b) = 0.99. The random sample itself does "
             "not have a ahead of every other recommender by 0.5 standard errors, so no winner is named.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
@@ -85,7 +89,7 @@ VERDICTS = {
     "data without a winner": (
         make_order(),
         [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. A winner must reach 0.95 "
+            "No clear winner. a ranks first by AOA (pooled). P(a better than b) = 0.60. A winner must reach 0.95 "
             "against every other recommender.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
@@ -93,7 +97,7 @@ VERDICTS = {
     "data without a winner because of the third": (
         make_order(p_better={"ab": 0.96, "ac": 0.92}),
         [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.96. The smallest, P(a better than "
+            "No clear winner. a ranks first by AOA (pooled). P(a better than b) = 0.96. The smallest, P(a better than "
             "c), is 0.92, and a winner must reach 0.95 against every other recommender.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
@@ -109,14 +113,14 @@ VERDICTS = {
         make_order(p_better={"ab": 0.001, "bc": 0.999}),
         [
             "b ranks first after bias correction: P(b better) > 0.99 against every other recommender. "
-            "a ranks first by AOA.",
+            "a ranks first by AOA (pooled).",
             "Expected regret of choosing b: 0.02 recall@10.",
         ],
     ),
     "a challenger": (
         make_order(p_better={"ab": 0.15}),
         [
-            "No clear winner. a ranks first by AOA. P(b better than a) = 0.85, so b is the better choice. "
+            "No clear winner. a ranks first by AOA (pooled). P(b better than a) = 0.85, so b is the better choice. "
             "The smallest, P(b better than c), is 0.60, and a winner must reach 0.95 against every other "
             "recommender.",
             "Expected regret of choosing b: 0.02 recall@10.",
@@ -125,20 +129,23 @@ VERDICTS = {
     "no explanation": (
         make_order(p_better={"ab": 0.99, "ac": 0.999}, is_explained=False),
         [
-            "No clear winner. a ranks first by AOA. The model of exposure does not fit this log, so no winner is "
-            "named; report the random sample instead.",
+            "No clear winner. a ranks first by AOA (pooled). The model of exposure does not fit this log, so no winner "
+            "is named; report the random sample instead.",
         ],
     ),
     "two recommenders without a winner": (
         make_order({"a": 0.3, "b": 0.2}),
         [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. A winner must reach 0.95.",
+            "No clear winner. a ranks first by AOA (pooled). P(a better than b) = 0.60. A winner must reach 0.95.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
     ),
     "equal recommenders": (
         make_order({"a": 0.3, "b": 0.3}),
-        ["a and b are tied for first place by AOA.", "Expected regret of choosing a: 0.01 recall@10."],
+        [
+            "a and b are tied for first place by AOA (pooled).",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
     ),
     "one recommender": (
         make_order({"a": 0.3}),
@@ -179,7 +186,7 @@ def test_metrics_with_the_same_conclusion_share_a_sentence_and_other_metrics_hav
     ]
     different = make_order({"b": 0.3, "a": 0.2}, metric="atop")
     assert verdict_sentences(make_report(orders[0], different))[-1] == (
-        "By atop: No clear winner. b ranks first by AOA. P(b better than a) = 0.60."
+        "By atop: No clear winner. b ranks first by AOA (pooled). P(b better than a) = 0.60."
     )
     winner = make_order(p_better={"ab": 0.99, "ac": 0.99}, metric="atop")
     assert verdict_sentences(make_report(orders[0], winner))[-1].startswith("By atop: a ranks first after")
