@@ -169,7 +169,7 @@ class Allocation(Result):
             f"Allocation of {format_count(len(self.frame), 'pair')} to {format_count(n_users, 'user')}, {n_new:,} of "
             f"them in batch {self.frame['batch'].max()}.",
             "inclusion_probability: probability that the pair is shown; the weight of its answer is the inverse.",
-            "Show each user all allocated items, and add a column positive (1 or 0) with the answers.",
+            "Show each user all allocated items, and write user, item and positive (1 or 0) to another file.",
         )
         groups = self.frame.groupby(["batch", "is_listed"])["inclusion_probability"]
         rows = groups.agg(["size", "min", "max"]).reset_index()
