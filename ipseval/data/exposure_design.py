@@ -130,6 +130,9 @@ def _to_pandas(frame: object, what: str) -> pd.DataFrame:
             f"{what} must be a data frame (pandas, polars, pyarrow, …); got {type(frame).__name__}. "
             f"{READ_ALLOCATION}"
         )
+    native = table.to_native()
+    if isinstance(native, pd.DataFrame):
+        return native.reset_index(drop=True)
     columns = {}
     for name in table.columns:
         columns[name] = to_pandas_series(table[name]).reset_index(drop=True)

@@ -22,7 +22,7 @@ from ipseval.testing._gate import (
 )
 from ipseval.testing._metric_gates import MetricGates, gate_metrics
 from ipseval.testing._rules import Rules
-from ipseval.utils.checks import check_real, warn_user
+from ipseval.utils.checks import check_real, check_type, warn_user
 from ipseval.utils.public import public_function
 
 FAILURE_ADVICE = {
@@ -303,9 +303,10 @@ def _pair_names(evaluation: Evaluation, models: str | Iterable[str] | None) -> d
         models = evaluation.models
     if isinstance(models, str):
         models = [models]
-    if isinstance(models, dict):
-        return dict(models)
-    return {name: name for name in models}
+    pairs = dict(models) if isinstance(models, dict) else {name: name for name in models}
+    for stored_name in pairs.values():
+        check_type("models", stored_name, str, " Pass names of recommenders.")
+    return pairs
 
 
 def _refuse_model_as_baseline(

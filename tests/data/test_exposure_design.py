@@ -149,6 +149,7 @@ def test_a_file_in_which_probabilities_are_rounded_is_read(world, allocation):
             lambda table: table.drop(columns="inclusion_probability"),
             "must have a column 'inclusion_probability'",
         ),
+        (lambda table: pd.DataFrame(table.to_numpy()), "must have a column 'user'; got the columns 0, 1, 2"),
         (lambda table: 3, "must be a data frame"),
     ],
 )

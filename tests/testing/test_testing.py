@@ -69,6 +69,11 @@ def test_the_same_recommender_passes_with_a_difference_of_zero(baseline):
     assert_metric(SAME, baseline, metric="ndcg@5", tolerance=0)
 
 
+def test_names_in_the_baseline_must_be_text(baseline):
+    with pytest.raises(InputError, match="models must be str; got dict"):
+        assert_metric(SAME, baseline, metric="ndcg@5", models={"model": {"model": []}})
+
+
 def test_a_recommender_made_worse_on_purpose_fails(baseline):
     with pytest.raises(
         AssertionError,
