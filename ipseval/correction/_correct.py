@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +108,8 @@ def correct(
     interactions : Interactions, data frame, path, mapping or list of tuples, optional
         Every pair of the log, positive or not, such as all ratings or all shown items, over the ids of the
         split. The exposure of the log can be estimated more directly from them than from positives. Of a
-        table, the users and items are read, and repeated pairs count once.
+        table, the users and items are read, and repeated pairs count once. Ids that the split does not have are
+        an error; `ipseval.read` can leave such rows out (`unknown="drop"`).
     reference_values : mapping, optional
         Name of a recommender -> metric -> (value, standard error), measured in an experiment where items were
         shown at random: the mean over all relevant pairs outside training. With source="randomised-ratio" the
@@ -245,9 +246,10 @@ def _refuse_other_objects(random_exposure: object) -> None:
 
 def _read_interactions(interactions: Any, split: Split) -> Interactions:
     """Return all pairs of a log, positive or not, in the ids of a split."""
-    if isinstance(interactions, Interactions) or not _is_table(interactions):
-        check_interactions(interactions, "interactions")
-        return cast(Interactions, interactions)
+    if isinstance(interactions, Interactions):
+        return interactions
+    if not _is_table(interactions):
+        check_interactions(interactions, "interactions")  # an error that says what to pass
     threshold: Threshold | None = "all" if _holds_values(interactions) else None
     log = read(
         interactions,
@@ -257,7 +259,9 @@ def _read_interactions(interactions: Any, split: Split) -> Interactions:
         duplicates="drop",
     )
     if not isinstance(log, Interactions):
-        raise InputError("interactions must have users and items only; got a log of impressions.")
+        raise InputError(
+            "interactions must be pairs of users and items; got a log of impressions. Pass only these two columns."
+        )
     return log
 
 

@@ -97,6 +97,13 @@ class CorrectionReport:
         return self.n_random_positives > 0
 
     @property
+    def missing_sample(self) -> str:
+        """Why there is no random sample."""
+        if self.random_exposure is None:
+            return "No random items were passed"
+        return "No random item outside training was liked"
+
+    @property
     def estimators(self) -> list[str]:
         """Labels of the estimators, in the order of the columns."""
         present = set(self.frame["estimator"])
@@ -169,7 +176,7 @@ def verdict_sentences(report: CorrectionReport) -> list[str]:
     assumptions about exposure, so they are not printed.
     """
     first = report.orders[0]
-    lines = [" ".join([*_conclusion(first), *_explain_missing_winner(first)])]
+    lines = [" ".join([*_conclusion(first), *_explain_missing_winner(first, report.missing_sample)])]
     if len(first.models) > 1 and first.has_probabilities:
         choice = choose_recommender(first)
         regret = format_regret(first.get_regret(choice))
@@ -223,7 +230,7 @@ def _conclusion(order: MetricOrder) -> list[str]:
     return [*sentences, f"{probability}, so {choice} is the better choice."]
 
 
-def _explain_missing_winner(order: MetricOrder) -> list[str]:
+def _explain_missing_winner(order: MetricOrder, missing_sample: str) -> list[str]:
     """Return the reason why there is no winner; empty with a winner, a tie, or a single recommender."""
     if len(order.models) == 1 or find_tied_first(order) or find_leader(order) is not None:
         return []
@@ -231,7 +238,7 @@ def _explain_missing_winner(order: MetricOrder) -> list[str]:
         advice = "; report the random sample instead" if order.sample_lead is not None else ""
         return [f"The model of exposure does not fit this log, so no winner is named{advice}."]
     if order.sample_lead is None:
-        return ["No random items were passed, so no winner is named."]
+        return [f"{missing_sample}, so no winner is named."]
     choice = choose_recommender(order)
     if least_probability_better(order, choice) >= WINNER_PROBABILITY:
         return [
@@ -326,7 +333,7 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
         lines.append(f"{names} consistent if {drawn}.")
     if not report.has_point_estimate:
         lines.append(
-            "No random items were passed, and the log alone does not show how high the values are: the plausible "
+            f"{report.missing_sample}, and the log alone does not show how high the values are: the plausible "
             f"range depends on the prior of the correction strength, {report.alpha.interval}."
         )
     else:
@@ -336,7 +343,7 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
         )
     if report.has_point_estimate and not report.has_sample:
         basis = "the prior" if report.reference_values.empty else "the reference values and the prior"
-        lines.append(f"No random items were passed, so the level of the estimate depends on {basis}.")
+        lines.append(f"{report.missing_sample}, so the level of the estimate depends on {basis}.")
     if not report.orders[0].is_explained:
         column = "bias-corrected estimate" if report.has_point_estimate else "plausible range"
         lines.append(f"The model of exposure does not fit this log, so the {column} is not reliable.")

@@ -252,6 +252,16 @@ def test_comparisons_come_from_the_joint_posterior(correction):
     assert len(correction.compare()) == 6
 
 
+def test_random_items_that_nobody_liked_are_not_reported_as_missing(world):
+    _, split, models = world
+    shown = pd.DataFrame({"user": split.user_ids[:3], "item": split.item_ids[:3], "positive": 0})
+    exposure = RandomExposure.from_frame(shown, split)
+    printed = " ".join(repr(correct(models, split, random_exposure=exposure, metrics=METRICS, rng=0)).split())
+    assert "No random item outside training was liked, so no winner is named." in printed
+    assert "No random item outside training was liked, and the log alone does not show" in printed
+    assert "were passed" not in printed
+
+
 def test_a_random_sample_without_a_positive_changes_nothing(ranks, path):
     empty_ranks = {name: ranked.select(np.zeros(len(ranked), bool)) for name, ranked in ranks.items()}
     assert correct_path(path, empty_ranks).frame.equals(correct_path(path).frame)
@@ -395,7 +405,7 @@ def test_tables_of_all_pairs_are_interactions(world, tmp_path):
     with pytest.raises(InputError, match="outside the given"):
         correct(models, split, interactions=log.assign(item=10**6), rng=0)
     with pytest.raises(
-        InputError, match="interactions must have users and items only; got a log of impressions"
+        InputError, match="interactions must be pairs of users and items; got a log of impressions"
     ):
         correct(models, split, interactions=log.assign(clicked=1), rng=0)
 

@@ -18,6 +18,7 @@ from reproductions.feedback_worlds import (
     build,
     rounds,
 )
+from tests.conftest import ROOT
 
 TINY = Sizes((150,), (40,), (0.2,), (5, 20), (10.0, 100.0), (2, 4))
 
@@ -154,3 +155,36 @@ def test_the_error_of_a_ratio_of_means_counts_what_both_have_in_common() -> None
     # Ratio 1; deviations 1, -1 and 0 with standard deviation 1, of a mean of 2.
     error = correction_truth.ratio_error(pd.Series([2.0, 1.0, 3.0]), plain)
     assert error == pytest.approx(1 / np.sqrt(3) / 2)
+
+
+def test_the_pages_state_the_numbers_of_the_table_on_random_slots():
+    docs = ROOT / "docs"
+    table = pd.read_csv(docs / "tables" / "correction-accuracy" / "exploring-recipes.csv")
+    table = table[table["random slots, %"].isin([10, 20])]
+    accuracy = (docs / "correction-accuracy.md").read_text("utf-8")
+    for row in table[table["estimator"] == "corrected"].to_dict("records"):
+        passed = "of all periods" if row["passed slots"] == "all rounds" else "of the test period"
+        cells = (
+            f"{row['random slots, %']:g}",
+            passed,
+            row["also in the log"],
+            row["not repeated"],
+            f"{row['warned, %']:.0f}",
+            f"{row['error']:.3f}",
+            f"{row['coverage, %']}",
+        )
+        assert f"| {' | '.join(cells)} |" in accuracy
+    guide = (docs / "random-positions.md").read_text("utf-8")
+    coverage = table[table["random slots, %"] == 10].set_index(
+        ["passed slots", "also in the log", "not repeated", "estimator"]
+    )["coverage, %"]
+    for ending, key in {
+        "of all periods | no |": ("all rounds", "no"),
+        "of the test period | no |": ("test period", "no"),
+        "of the test period | yes (this page) |": ("test period", "yes"),
+    }.items():
+        assert f"| {ending} {coverage[(*key, 'what was seen', 'corrected')]}% |" in guide
+    recipe = ("test period", "yes")
+    assert f"{coverage[(*recipe, 'what was seen', 'random-sample')]}% of cases with 10%" in guide
+    strict = [coverage[(*recipe, "what was shown", name)] for name in ("corrected", "random-sample")]
+    assert f"in only {strict[0]}% of cases, and those of *random sample* in {strict[1]}%" in guide
